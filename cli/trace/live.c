@@ -6,7 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../events/process_name.h"
 #include "../events/recfile.h"
 #include "../ground/mem.h"
 #include "../ground/tty.h"
@@ -16,8 +15,10 @@
 #include "assertions.h"
 #include "child.h"
 #include "keeper.h"
+#include "matches.h"
 #include "outcome.h"
 #include "prepare.h"
+#include "redraw.h"
 #include "session_set.h"
 #include "snapshot_files.h"
 #include "snapshot_round.h"
@@ -92,23 +93,16 @@ struct live {
     struct live_node nodes[PEERS_MAX];
     struct what_opts again; /* the request for nodes that come back: there an expression may match nothing yet */
     struct err empty;       /* the refusal of the last node that became WITHOUT */
-    /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
-    struct err *missing;
-    struct buf found;  /* the records that a node defines, as text */
-    struct buf loaded; /* modules that a node had not loaded before, as text */
-    int64_t until;     /* loop_now() time at which the trace stops; -1: no limit */
-    bool blocked;      /* an output is full, so the nodes are not asked for events */
-    bool limited;      /* --limit was reached */
-    bool told_reach;   /* on_reached() */
-    bool childless;    /* the command has ended, and look_for_an_end() has seen it */
-    uint64_t seq;      /* sequence number of the last batch; used only with a command, which has one node */
-    bool begun;        /* at least one node traces */
-    bool on_screen;    /* the redrawn table covers the screen */
-    int64_t ask_at;    /* loop_now() time of the next question to the nodes for their time, if a view waits for it */
-    int64_t redraw_at; /* loop_now() time at which the text of the table is made again */
-    /* The original write function of standard output, replaced while there is a table. */
-    bool (*write)(void *output, struct buf *bytes);
-    int64_t begun_at, stopped_at; /* loop_now() times: tracing began; LEAVING began */
+    struct matches matches;
+    struct buf found; /* the records that a node defines, as text */
+    int64_t until;    /* loop_now() time at which the trace stops; -1: no limit */
+    bool told_reach;  /* on_reached() */
+    bool rests;       /* until `until`: --limit was reached, or the command has ended, and the last events may come */
+    uint64_t seq;     /* sequence number of the last batch; used only with a command, which has one node */
+    int64_t ask_at;   /* loop_now() time of the next question to the nodes for their time, if a view waits for it */
+    struct redraw redraw;
+    /* loop_now() times: the first node traces (-1: none does); LEAVING began (0: not yet) */
+    int64_t begun_at, stopped_at;
     int status;
 };
 
@@ -184,11 +178,16 @@ static void stop_with(struct live *l, const struct err *e)
 
 /* ---- what sessions send ---- */
 
+/* Returns true if at least one node traces. */
+static bool has_begun(const struct live *l)
+{
+    return l->begun_at >= 0;
+}
+
 static void mark_begun(struct live *l)
 {
-    if (!l->begun)
+    if (!has_begun(l))
         l->begun_at = loop_now();
-    l->begun = true;
     outputs_begin(&l->outputs);
 }
 
@@ -198,9 +197,9 @@ static void handle_status(struct live *l, enum pipeline_status status, const str
     case PIPELINE_MORE:
         break;
     case PIPELINE_LIMIT:
-        if (!l->limited)
+        if (!l->rests)
             l->until = loop_now() + REST_MS;
-        l->limited = true;
+        l->rests = true;
         break;
     case PIPELINE_DONE:
         stop_trace(l);
@@ -239,7 +238,7 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
         handle_status(l, live_take_batch(l, p->index, (struct str){batch, len}, &e), &e);
     else if (!keeper_batch(l->keeper, p->index, (struct str){batch, len}, &e))
         handle_status(l, PIPELINE_FAILED, &e);
-    if (!l->begun && pipeline_totals(l->merge.pipeline)->seen)
+    if (!has_begun(l) && pipeline_totals(l->merge.pipeline)->seen)
         mark_begun(l); /* a meta probe reports events while other probes are still being armed */
 }
 
@@ -408,41 +407,6 @@ static void on_reached(void *data, const struct event_node *node, int64_t us)
     buf_release(&b);
 }
 
-static void note_missing(struct live *l, const struct arm_result_probe *probe)
-{
-    if (!l->missing)
-        l->missing = mem_zalloc((l->exprs.count + 1) * sizeof *l->missing);
-    if (probe->id >= 0 && (size_t)probe->id < l->exprs.count)
-        l->missing[probe->id] = probe->functions ? (struct err){0} : probe->missing;
-}
-
-/* Remembers the modules that the first such node has loaded for the trace. The node of a command has just started. */
-static void note_loaded(struct live *l, const struct arm_result_texts *modules)
-{
-    if (l->o->child || l->loaded.len)
-        return;
-    for (size_t i = 0; i < modules->n; i++) {
-        buf_puts(&l->loaded, i ? ", " : "");
-        buf_str(&l->loaded, process_name_plain((struct str){modules->items[i], strlen(modules->items[i])}));
-    }
-}
-
-/* Warns of probes that selected no function when they were armed, and had no event later. */
-static void say_missing(struct live *l)
-{
-    const char *late =
-        l->o->child ? "compile before you trace: a module that the command compiles is traced up to a second late" : "";
-
-    for (size_t i = 0; l->missing && !l->o->what->builtin && i < l->exprs.count; i++) {
-        const struct err *why = &l->missing[i];
-        const struct spec *s = l->exprs.specs[i];
-        const char *hint = why->hint[0] ? why->hint : late;
-        if (why->status && !pipeline_answered(l->merge.pipeline, i))
-            ctx_warn(l->ctx, "warning: nothing matched '%.*s': %s%s%s", (int)s->text.len, s->text.at, why->text,
-                     hint[0] ? "; " : "", hint);
-    }
-}
-
 /*
  * Prints what will be traced. A single node has one line, which live_on_armed() completes. Each of several nodes has a
  * line of its own, and a last line is about all of them.
@@ -451,31 +415,15 @@ static void on_chosen(void *data, struct peer *p, const struct arm_result *resul
 {
     struct live *l = data;
     const struct session_node *node = session_node(p->session);
-    bool calls = false, inside = false;
+    struct buf b = {0};
 
-    for (size_t i = 0; i < l->exprs.count; i++) {
-        calls = calls || l->exprs.specs[i]->kind == SPEC_CALL;
-        inside = inside || l->exprs.specs[i]->root;
-    }
-    for (size_t i = 0; i < result->nprobes; i++)
-        note_missing(l, &result->probes[i]);
+    matches_take(&l->matches, result, l->o->child);
     if (node->fallback)
         ctx_warn(l->ctx, "%s: tracing without the NIF, at most 1000 events a second: %s", node->name,
                  node->fallback_why);
     for (size_t i = 0; i < result->warnings.n; i++)
         ctx_warn(l->ctx, "%s: warning: %s", node->name, result->warnings.items[i]);
-    note_loaded(l, &result->loaded);
-    char found[64] = "", where[64] = "inside of roots", ports[40] = "";
-    if (calls)
-        snprintf(found, sizeof(found), " · %llu function%s", (unsigned long long)result->functions,
-                 PLURAL(result->functions));
-    if (result->ports)
-        snprintf(ports, sizeof(ports), " · %llu port%s", (unsigned long long)result->ports, PLURAL(result->ports));
-    if (!inside || result->processes)
-        snprintf(where, sizeof(where), "%llu process%s", (unsigned long long)result->processes,
-                 PLURAL_ES(result->processes));
-    struct buf b = {0};
-    buf_printf(&b, "%s · OTP %s%s · %s%s", node->name, node->otp_version, found, where, ports);
+    matches_put(&l->matches, node, result, &b);
     if (peers_several(&l->sessions.peers))
         live_node_of(l, p)->banner = mem_strndup(b.data, b.len);
     else
@@ -545,52 +493,13 @@ static const char *session_end(const struct live *l, const struct totals *t)
     return any_remains(l) ? "destroyed, but the node has not unloaded the tracer yet" : "ended by the node";
 }
 
-/*
- * Writes the selectors that name one function, one in each line. Wildcards are left out: without their guards they
- * could cost much.
- */
-static void put_functions(const struct live *l, struct buf *to)
+/* Returns true if a node is traced without the NIF, which may miss events. */
+static bool any_fallback(const struct live *l)
 {
-    for (size_t i = 0; i < l->exprs.count; i++)
-        for (size_t k = 0; k < l->exprs.specs[i]->nselectors; k++) {
-            const struct selector *s = &l->exprs.specs[i]->selectors[k];
-            if (s->module.how != SEL_ATOM || s->function.how != SEL_ATOM)
-                continue;
-            buf_puts(to, to->len ? "\n" : "");
-            lang_print_selector(s, to);
-        }
-}
-
-/* Says why there are no events, if the reason is known: the functions were not called, or no call matched. */
-static void say_nothing(const struct live *l, const struct totals *t)
-{
-    uint64_t lost = 0;
-    bool calls = false, fallback = false;
-
-    for (size_t i = 0; i < ETW_LOSSES; i++)
-        lost += t->lost[i];
-    for (size_t i = 0; i < l->exprs.count; i++) {
-        if (l->exprs.specs[i]->kind != SPEC_CALL || l->exprs.specs[i]->root)
-            return;
-        calls = calls || !l->missing || !l->missing[i].status;
-    }
     for (size_t i = 0; i < l->sessions.peers.count; i++)
-        fallback = fallback ||
-                   (l->sessions.peers.items[i].session && session_node(l->sessions.peers.items[i].session)->fallback);
-    if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || !t->complete || !calls || fallback)
-        return;
-    const char *who = l->o->what->procs.count ? " by the selected processes" : "";
-    if (!t->asked && l->loaded.len)
-        ctx_say(l->ctx, "no traced function was called%s; not loaded before the trace: %.*s", who, (int)l->loaded.len,
-                (const char *)l->loaded.data);
-    else if (!t->asked)
-        ctx_say(l->ctx, "no traced function was called%s", who);
-    else
-        ctx_say(l->ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
-                t->asked < ETW_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, ETW_ASKED_MOST),
-                PLURAL(t->asked), who);
-    if (t->asked && l->o->unmatched)
-        put_functions(l, l->o->unmatched);
+        if (l->sessions.peers.items[i].session && session_node(l->sessions.peers.items[i].session)->fallback)
+            return true;
+    return false;
 }
 
 static void say_summary(struct live *l)
@@ -599,16 +508,20 @@ static void say_summary(struct live *l)
 
     for (size_t i = 0; i < t->nnodes && peers_several(&l->sessions.peers); i++)
         outcome_node(l->ctx, &t->nodes[i]);
-    say_missing(l);
+    if (!l->o->what->builtin)
+        matches_warn(&l->matches, l->ctx, l->merge.pipeline,
+                     l->o->child ? "compile before you trace: a module that the command compiles is traced up to a "
+                                   "second late"
+                                 : "");
     if (t->undecided)
         ctx_say(l->ctx,
                 "%llu event%s shown because the filter could not decide: terms were cut (--size, --depth, --items keep "
                 "more)",
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
-    outcome_trace(l->ctx, t, l->begun ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1,
+    outcome_trace(l->ctx, t, has_begun(l) ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1,
                   session_end(l, t));
-    if (l->begun && l->exprs.count)
-        say_nothing(l, t);
+    if (has_begun(l) && l->exprs.count && !any_fallback(l))
+        matches_say_nothing(&l->matches, l->ctx, t, l->o->what->procs.count, l->o->unmatched);
 }
 
 /* ---- attaching ---- */
@@ -770,7 +683,7 @@ static void enter_here(struct live *l, struct peer *p)
     if (p->late)
         handle_status(l, node_merge_up(&l->merge, p, &e), &e);
     move_node(l, p, NODE_CLOCK);
-    if (!session_pull_allowed(p->session, !l->blocked, &e) || !node_merge_ask(&l->merge, p, &e))
+    if (!session_pull_allowed(p->session, !l->merge.blocked, &e) || !node_merge_ask(&l->merge, p, &e))
         peer_fail(p, &e);
 }
 
@@ -850,14 +763,13 @@ static bool attach_all(struct live *l, struct err *e)
  */
 static void throttle_nodes(struct live *l)
 {
-    const size_t enough = l->blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
+    const size_t enough = l->merge.blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
     const size_t backlog = MAX(outputs_backlog(&l->outputs, enough), snapshot_files_backlog(l->files, enough));
 
-    if (l->state == LIVE_LEAVING || (l->blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
+    if (l->state == LIVE_LEAVING || (l->merge.blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
-    l->blocked = !l->blocked;
-    l->merge.blocked = l->blocked;
-    peers_pull(&l->sessions.peers, !l->blocked);
+    l->merge.blocked = !l->merge.blocked;
+    peers_pull(&l->sessions.peers, !l->merge.blocked);
 }
 
 /* ---- snapshots ---- */
@@ -900,7 +812,7 @@ static bool step_keeper(struct live *l, struct err *e)
 {
     const bool by_hand = l->snapshots != l->ctx->snapshots && l->state == LIVE_RUNNING;
 
-    return (!by_hand || keeper_fire(l->keeper, e)) && keeper_step(l->keeper, !l->blocked, e);
+    return (!by_hand || keeper_fire(l->keeper, e)) && keeper_step(l->keeper, !l->merge.blocked, e);
 }
 
 /* Asks each node that has no snapshot yet for one, if another node has begun a snapshot or the user asks. */
@@ -964,10 +876,10 @@ static void look_for_an_end(struct live *l)
     struct err e;
     bool closed;
 
-    if (l->o->child && l->o->child->ended && !l->childless) {
+    if (l->o->child && l->o->child->ended && !l->rests) {
         /* Read the last events of the command's node for REST_MS, then leave the node even if it lives on. */
-        l->childless = true;
-        l->until = l->until < 0 ? loop_now() + REST_MS : MIN(l->until, loop_now() + REST_MS);
+        l->until = loop_sooner(l->until, loop_now() + REST_MS);
+        l->rests = true;
     }
     const bool asks = poll_moment(l);
     if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
@@ -990,31 +902,17 @@ static int64_t next_step(const struct live *l)
     int64_t next = l->state == LIVE_LEAVING ? -1 : loop_sooner(l->until, next_patience(l));
 
     if (l->keeper)
-        next = loop_sooner(next, keeper_next(l->keeper, !l->blocked));
+        next = loop_sooner(next, keeper_next(l->keeper, !l->merge.blocked));
     if (poll_moment(l))
         next = loop_sooner(next, loop_now() + 1000);
-    if (l->on_screen && l->state == LIVE_RUNNING)
-        next = loop_sooner(next, l->redraw_at);
+    if (l->redraw.table && l->state == LIVE_RUNNING)
+        next = loop_sooner(next, l->redraw.due);
     if (l->pipeline && l->state == LIVE_RUNNING && pipeline_waits(l->pipeline))
         next = loop_sooner(next, l->ask_at);
     return l->pipeline ? loop_sooner(next, node_merge_next(&l->merge)) : next;
 }
 
 /* ---- a table on the screen ---- */
-
-/*
- * Replaces the write function of standard output. While the table is on the screen, keeps its text for the next draw().
- */
-static bool write_table(void *output, struct buf *bytes)
-{
-    struct live *l = output;
-
-    if (!l->on_screen)
-        return l->write(l->outputs.own, bytes);
-    buf_str(&l->o->table->text, buf_view(bytes));
-    buf_clear(bytes);
-    return true;
-}
 
 /* Returns true if standard output is the only output, and shows a table of counted events. */
 static bool prints_a_table(const struct live *l)
@@ -1023,50 +921,16 @@ static bool prints_a_table(const struct live *l)
            l->outputs.outs[0] == l->outputs.own && l->outputs.views[0].type->flags & SINK_AGAIN;
 }
 
-static void table_begin(struct live *l)
-{
-    l->write = l->outputs.views[0].write;
-    l->outputs.views[0].write = write_table;
-    l->outputs.views[0].output = l;
-}
-
-static void table_close(struct live *l)
-{
-    if (!l->on_screen)
-        return;
-    l->on_screen = false;
-    l->o->table->close(l->o->table->data);
-    ctx_keep(l->ctx, false);
-    buf_release(&l->o->table->text);
-}
-
 static void look_at_table(struct live *l)
 {
-    struct live_table *t = l->o->table;
-    bool fresh = false;
+    bool fresh;
 
-    if (!t || l->state != LIVE_RUNNING || !l->begun)
+    if (!l->redraw.table || l->state != LIVE_RUNNING || !has_begun(l))
         return;
-    if (!l->on_screen) {
-        ctx_keep(l->ctx, true);
-        t->open(t->data);
-        l->on_screen = true;
-        l->redraw_at = loop_now();
-    }
-    if (loop_now() >= l->redraw_at) {
-        fresh = !t->paused;
-        l->redraw_at = loop_now() + t->interval_ms;
-    }
-    if (fresh) {
-        buf_clear(&t->text);
-        t->ran_ms = loop_now() - l->begun_at;
-        t->totals = pipeline_totals(l->pipeline);
-        pipeline_snapshot(l->pipeline);
-        if (l->o->what->requests) /* the next table shows the ages of open requests */
-            node_merge_ask_all(&l->merge);
-    }
-    if (!t->draw(t->data, fresh))
+    if (!redraw_step(&l->redraw, l->pipeline, loop_now() - l->begun_at, &fresh))
         stop_trace(l);
+    else if (fresh && l->o->what->requests) /* the next table shows the ages of open requests */
+        node_merge_ask_all(&l->merge);
 }
 
 #define PASSED_MS 250
@@ -1096,7 +960,7 @@ static bool live_step(struct live *l)
     look_at_nodes(l);
     if (l->keeper && !step_keeper(l, &e))
         handle_status(l, PIPELINE_FAILED, &e);
-    if (l->begun) /* if every node refuses the trace, print nothing */
+    if (has_begun(l)) /* if every node refuses the trace, print nothing */
         pipeline_flush(l->pipeline);
     look_at_table(l);
     ask_for_time(l);
@@ -1173,7 +1037,12 @@ static void live_init(struct live *l, struct ctx *ctx, const struct live_options
                                                   .time = live_on_time,
                                                   .answer = on_answer};
 
-    *l = (struct live){.ctx = ctx, .own = *given, .what = *given->what, .view = *given->view, .until = -1};
+    *l = (struct live){.ctx = ctx,
+                       .own = *given,
+                       .what = *given->what,
+                       .view = *given->view,
+                       .until = -1,
+                       .begun_at = -1};
     l->own.what = &l->what;
     l->own.view = &l->view;
     l->o = &l->own;
@@ -1188,6 +1057,7 @@ static void live_init(struct live *l, struct ctx *ctx, const struct live_options
     node_merge_init(&l->merge, ctx, &l->sessions.peers, NULL);
     arena_init(&l->arena);
     exprs_init(&l->exprs);
+    l->matches.exprs = &l->exprs;
     record_lookup_init(&l->records);
 }
 
@@ -1224,7 +1094,7 @@ static bool live_open(struct live *l, const char *default_view, struct err *e)
     if (ok && t && t->if_counts && !prints_a_table(l))
         l->own.table = NULL;
     if (ok && l->own.table)
-        table_begin(l);
+        redraw_begin(&l->redraw, l->ctx, l->own.table, &l->outputs.views[0]);
     return ok;
 }
 
@@ -1254,7 +1124,7 @@ static void live_end(struct live *l)
 
     take_leftover(l);
     ctx_let_die(l->ctx, false);
-    table_close(l);
+    redraw_close(&l->redraw);
     const bool ran = !l->status && !l->o->what->dry_run;
     if (!l->status && none_came(l) && !l->unread) {
         err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
@@ -1264,7 +1134,7 @@ static void live_end(struct live *l)
     poll_moment(l);
     l->status = snapshot_files_end(l->files, l->status);
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
-    if (l->pipeline && (l->begun || has_lost_one(l) || ran))
+    if (l->pipeline && (has_begun(l) || has_lost_one(l) || ran))
         live_finish(l);
     l->status = outputs_flush(&l->outputs, l->ctx, l->status);
     l->ctx->takes_snapshots = false;
@@ -1285,11 +1155,10 @@ static void live_release(struct live *l)
     texts_release(&l->numbered.outputs);
     outputs_close(&l->outputs);
     buf_release(&l->found);
-    buf_release(&l->loaded);
     assertions_release(&l->assertions);
     texts_release(&l->wheres);
     exprs_release(&l->exprs);
-    free(l->missing);
+    matches_release(&l->matches);
     texts_release(&l->texts);
     arena_release(&l->arena);
 }

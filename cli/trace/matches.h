@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Remembers what the expressions matched when the nodes were armed, and says what they did not match. */
+#ifndef ETRACE_MATCHES_H
+#define ETRACE_MATCHES_H
+
+#include "../node/arm.h"
+#include "../pipeline/pipeline.h"
+#include "ctx.h"
+#include "exprs.h"
+
+struct matches {
+    const struct exprs *exprs;
+    /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
+    struct err *missing;
+    struct buf loaded; /* modules that the first such node had not loaded before, as text */
+};
+
+void matches_release(struct matches *m);
+/* Takes the answer of a node. `started`: the node has just started, so it has loaded little. */
+void matches_take(struct matches *m, const struct arm_result *result, bool started);
+/* Appends the line about a node: its name, its OTP release, and how much is traced there. */
+void matches_put(const struct matches *m, const struct session_node *node, const struct arm_result *result,
+                 struct buf *b);
+/* Warns of probes that selected no function when they were armed, and had no event later. `hint`: "", or what helps. */
+void matches_warn(const struct matches *m, struct ctx *ctx, const struct pipeline *p, const char *hint);
+/*
+ * Says why there are no events, if the reason is known: the functions were not called, or no call matched.
+ * *ret_unmatched gets the functions of whose calls none matched; NULL: not wanted.
+ */
+void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct totals *t, bool some_processes,
+                         struct buf *ret_unmatched);
+
+#endif
