@@ -14,14 +14,12 @@
 #include "../views/line.h"
 #include "assertions.h"
 #include "child.h"
-#include "keeper.h"
 #include "matches.h"
 #include "outcome.h"
 #include "prepare.h"
 #include "redraw.h"
 #include "session_set.h"
-#include "snapshot_files.h"
-#include "snapshot_round.h"
+#include "snapshots.h"
 #include "node_merge.h"
 
 #define BACKLOG_FULL (8u << 20) /* bytes of unwritten output from which on the nodes are not asked for events */
@@ -48,10 +46,9 @@ enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, 
 
 struct live_node {
     enum node_state state;
-    char *banner;      /* ARMING: the line to print when the node is ARMED; NULL: ctx_begin() has begun that line */
-    int64_t began;     /* when the node entered this state */
-    int patience;      /* ARMING: number of messages about the delay */
-    uint32_t snapshot; /* id of the open request for a snapshot; 0: none */
+    char *banner;  /* ARMING: the line to print when the node is ARMED; NULL: ctx_begin() has begun that line */
+    int64_t began; /* when the node entered this state */
+    int patience;  /* ARMING: number of messages about the delay */
 };
 
 /*
@@ -78,13 +75,9 @@ struct live {
     struct exprs exprs;
     struct assertions assertions;
     struct outputs outputs;
-    /* The recorder in this program, for a condition that the nodes cannot decide; NULL: not needed. */
-    struct keeper *keeper;
-    struct snapshot_files *files; /* writes the snapshots of several nodes, and those of -o %n; NULL: neither */
-    unsigned snapshots;           /* snapshots that the user has requested so far (ctx->snapshots) */
-    struct view_opts numbered;    /* the options with the names of `files` */
-    bool unread;                  /* the reader of an output has gone away */
-    struct pipeline *pipeline;    /* NULL until a node has answered which records the expressions use */
+    struct snapshots snapshots;
+    bool unread;               /* the reader of an output has gone away */
+    struct pipeline *pipeline; /* NULL until a node has answered which records the expressions use */
     struct record_lookup records;
     struct peer *teller; /* the node that is asked for records; NULL: none */
     struct buf told;     /* the answer of `teller` */
@@ -96,7 +89,6 @@ struct live {
     struct matches matches;
     struct buf found; /* the records that a node defines, as text */
     int64_t until;    /* loop_now() time at which the trace stops; -1: no limit */
-    bool told_reach;  /* on_reached() */
     bool rests;       /* until `until`: --limit was reached, or the command has ended, and the last events may come */
     uint64_t seq;     /* sequence number of the last batch; used only with a command, which has one node */
     int64_t ask_at;   /* loop_now() time of the next question to the nodes for their time, if a view waits for it */
@@ -219,12 +211,6 @@ static uint64_t batch_seq(const void *batch)
     return head.seq;
 }
 
-static enum pipeline_status live_take_batch(struct live *l, unsigned node, struct str batch, struct err *e)
-{
-    return snapshot_files_batch(l->files, node, batch, e) ? pipeline_batch(l->pipeline, node, batch, e)
-                                                          : PIPELINE_FAILED;
-}
-
 static void live_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct live *l = data;
@@ -234,52 +220,17 @@ static void live_on_batch(void *data, struct peer *p, const void *batch, size_t 
         return;
     l->seq = batch_seq(batch);
     node_merge_batch(&l->merge, p);
-    if (!l->keeper)
-        handle_status(l, live_take_batch(l, p->index, (struct str){batch, len}, &e), &e);
-    else if (!keeper_batch(l->keeper, p->index, (struct str){batch, len}, &e))
-        handle_status(l, PIPELINE_FAILED, &e);
+    handle_status(l, snapshots_batch(&l->snapshots, p->index, (struct str){batch, len}, &e), &e);
     if (!has_begun(l) && pipeline_totals(l->merge.pipeline)->seen)
         mark_begun(l); /* a meta probe reports events while other probes are still being armed */
 }
 
-static enum pipeline_status live_take_note(struct live *l, unsigned node, struct str note, struct err *e)
-{
-    snapshot_files_note(l->files, node, note);
-    return pipeline_note(l->pipeline, node, note, e);
-}
-
-/* Passes a note to the recorder in this program, or to the pipeline and the files of snapshots. */
 static void on_note(void *data, unsigned node, struct str note)
 {
     struct live *l = data;
     struct err e;
 
-    if (!l->keeper)
-        handle_status(l, live_take_note(l, node, note, &e), &e);
-    else if (!keeper_note(l->keeper, node, note, &e))
-        handle_status(l, PIPELINE_FAILED, &e);
-}
-
-/* Takes a part of a snapshot from the recorder in this program. */
-static bool take_kept(void *data, const struct source_item *item, struct err *e)
-{
-    struct live *l = data;
-    const enum pipeline_status status = item->type == SOURCE_NOTE ? live_take_note(l, item->node, item->bytes, e)
-                                                                  : live_take_batch(l, item->node, item->bytes, e);
-
-    if (status != PIPELINE_FAILED)
-        handle_status(l, status, e);
-    return status != PIPELINE_FAILED;
-}
-
-static void on_skipped(void *data, uint64_t times)
-{
-    struct live *l = data;
-    struct buf b = {0};
-
-    line_put_skipped(&b, times);
-    ctx_warn(l->ctx, "%s", buf_cstr(&b));
-    buf_release(&b);
+    handle_status(l, snapshots_note(&l->snapshots, node, note, &e), &e);
 }
 
 static void live_on_time(void *data, struct peer *p, const struct session_time *time)
@@ -300,11 +251,9 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
 
     ctx_debug(l->ctx, "%s, traced: %s -> %s", peer_name(p) ? peer_name(p) : "the node", node_states[n->state],
               node_states[to]);
-    snapshot_files_asked(l->files, p->index, false);
+    snapshots_node_moved(&l->snapshots, p, to == NODE_ARMED);
     if (l->o->moment && n->state == NODE_ARMED)
         l->o->moment->lost(l->o->moment->data, p);
-    if (to == NODE_ARMED)
-        snapshot_files_names_node(l->files, peer_name(p));
     free(n->banner);
     *n = (struct live_node){.state = to, .began = loop_now()};
 }
@@ -381,30 +330,9 @@ static void on_notice(void *data, const struct event_node *node, struct str text
              text.at);
 }
 
-/* With --ring TIME, says once that the buffers hold less than half of that time, and what a larger size would hold. */
-static void on_reached(void *data, const struct event_node *node, int64_t us)
+static void on_reached(void *data, const struct event_node *node UNUSED, int64_t us)
 {
-    struct live *l = data;
-    const struct ring_opts *ring = &l->o->limit->ring;
-    const int64_t asked_us = (int64_t)ring->most_ms * 1000;
-    uint32_t bytes = ring->bytes;
-    struct buf b = {0};
-
-    (void)node;
-    if (l->told_reach || l->sessions.plan.recorder == PLAN_CLIENT_RECORDS ||
-        us >= asked_us / 2) /* most_ms is 0 if --ring is a size */
-        return;
-    l->told_reach = true;
-    while (bytes < RING_MOST && us * (bytes / ring->bytes) < asked_us)
-        bytes *= 2;
-    buf_puts(&b, "the events of ");
-    print_duration(&b, us * 1000);
-    buf_puts(&b, " fill the buffers, not those of ");
-    print_duration(&b, asked_us * 1000);
-    buf_printf(&b, ": --ring %uMB would hold about ", bytes >> 20);
-    print_duration(&b, us * (bytes / ring->bytes) * 1000);
-    ctx_say(l->ctx, "%s", buf_cstr(&b));
-    buf_release(&b);
+    snapshots_tell_reach(&((struct live *)data)->snapshots, us);
 }
 
 /*
@@ -554,38 +482,6 @@ static void record_all_specs(void *data, struct pipeline *to)
             record_specs(l, p, to);
 }
 
-static bool begin_files(struct live *l, struct err *e)
-{
-    const bool several = l->o->node->nodes.count > 1 || l->o->node->cluster;
-    const struct then_opts *then = &l->o->limit->ring.then;
-    const bool acts = then->stacks || then->probes.count || then->command;
-
-    if (!l->o->limit->ring.on || (!l->numbered.outputs.count && !several && !acts))
-        return true;
-    l->files = snapshot_files_new(&(struct snapshot_files_options){l->ctx, &l->numbered, then, l->o->node, &l->exprs,
-                                                                   l->o->view->wheres.count, record_all_specs, l},
-                                  e);
-    l->merge.keep = on_note;
-    l->merge.data = l;
-    return l->files;
-}
-
-/* Makes the recorder in this program. It sees the events that would be shown, and its pipeline orders the nodes. */
-static bool begin_keeper(struct live *l, const struct pipeline_options *shown, struct err *e)
-{
-    if (l->sessions.plan.recorder != PLAN_CLIENT_RECORDS)
-        return true;
-    l->keeper = keeper_new(&(struct keeper_options){*shown, l->exprs.wheres[l->exprs.nwheres - 1], &l->o->limit->ring,
-                                                    take_kept, on_skipped, l},
-                           e);
-    if (!l->keeper)
-        return false;
-    l->merge.pipeline = keeper_judge(l->keeper);
-    l->merge.keep = on_note;
-    l->merge.data = l;
-    return true;
-}
-
 static struct plan_from plan_inputs(struct live *l, bool unknown_records)
 {
     return (struct plan_from){.exprs = &l->exprs,
@@ -620,8 +516,15 @@ static bool live_begin(struct live *l, struct err *e)
     assertions_warn(&l->assertions, &l->exprs, &l->o->view->wheres, &l->outputs, l->ctx);
     l->pipeline = pipeline_new(&options, e);
     l->merge.pipeline = l->pipeline;
-    if (!l->pipeline || !begin_files(l, e) || !begin_keeper(l, &options, e))
+    if (!l->pipeline || !snapshots_begin(&l->snapshots, &from, l->sessions.plan.recorder, l->pipeline, &options,
+                                         record_all_specs, l, e))
         return false;
+    if (l->snapshots.keeper)
+        l->merge.pipeline = keeper_judge(l->snapshots.keeper);
+    if (l->snapshots.keeper || l->snapshots.files) {
+        l->merge.keep = on_note;
+        l->merge.data = l;
+    }
     plan_choose(&l->sessions.plan, &from);
     return true;
 }
@@ -678,8 +581,8 @@ static void enter_here(struct live *l, struct peer *p)
     struct err e;
 
     record_specs(l, p, l->pipeline);
-    if (l->keeper)
-        record_specs(l, p, keeper_judge(l->keeper));
+    if (l->snapshots.keeper)
+        record_specs(l, p, keeper_judge(l->snapshots.keeper));
     if (p->late)
         handle_status(l, node_merge_up(&l->merge, p, &e), &e);
     move_node(l, p, NODE_CLOCK);
@@ -764,7 +667,8 @@ static bool attach_all(struct live *l, struct err *e)
 static void throttle_nodes(struct live *l)
 {
     const size_t enough = l->merge.blocked ? BACKLOG_LOW : BACKLOG_FULL - 1;
-    const size_t backlog = MAX(outputs_backlog(&l->outputs, enough), snapshot_files_backlog(l->files, enough));
+    const size_t backlog =
+        MAX(outputs_backlog(&l->outputs, enough), snapshot_files_backlog(l->snapshots.files, enough));
 
     if (l->state == LIVE_LEAVING || (l->merge.blocked ? backlog > BACKLOG_LOW : backlog < BACKLOG_FULL))
         return;
@@ -774,58 +678,25 @@ static void throttle_nodes(struct live *l)
 
 /* ---- snapshots ---- */
 
-static void ask_for_snapshot(struct live *l, struct peer *p)
-{
-    struct live_node *n = live_node_of(l, p);
-    struct err e;
-
-    if (!session_snapshot(p->session, SNAPSHOT_MS, &n->snapshot, &e))
-        peer_fail(p, &e);
-    else
-        snapshot_files_asked(l->files, p->index, true);
-}
-
 static bool is_traced(struct live *l, const struct peer *p)
 {
     return p->state == PEER_UP && live_node_of(l, p)->state == NODE_ARMED && l->state == LIVE_RUNNING;
 }
 
-/* Does what --then asks for at the beginning of a snapshot. */
-static void snapshot_began(struct live *l)
-{
-    const struct live_moment *m = l->o->moment;
-    char *file = snapshot_files_stacks(l->files);
-
-    snapshot_files_trace(l->files);
-    if (m && m->begin(m->data, snapshot_files_number(l->files), file))
-        for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p));)
-            if (is_traced(l, p))
-                m->ask(m->data, p);
-    free(file);
-}
-
-/*
- * Serves the recorder in this program; begins a snapshot if the user asks. Must run before look_for_snapshots(), which
- * marks the user's request as done.
- */
-static bool step_keeper(struct live *l, struct err *e)
-{
-    const bool by_hand = l->snapshots != l->ctx->snapshots && l->state == LIVE_RUNNING;
-
-    return (!by_hand || keeper_fire(l->keeper, e)) && keeper_step(l->keeper, !l->merge.blocked, e);
-}
-
 /* Asks each node that has no snapshot yet for one, if another node has begun a snapshot or the user asks. */
 static void look_for_snapshots(struct live *l)
 {
-    const bool by_hand = l->snapshots != l->ctx->snapshots, begins = snapshot_files_begins(l->files);
+    const struct live_moment *m = l->o->moment;
+    bool begins;
 
-    l->snapshots = l->ctx->snapshots;
-    for (struct peer *p = NULL; !l->keeper && (by_hand || begins) && (p = peers_next(&l->sessions.peers, p));)
-        if (is_traced(l, p) && (!l->files || snapshot_files_lacks(l->files, p->index)))
-            ask_for_snapshot(l, p);
-    if (begins && l->state == LIVE_RUNNING)
-        snapshot_began(l);
+    if (snapshots_due(&l->snapshots, &begins))
+        for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p));)
+            if (is_traced(l, p))
+                snapshots_ask(&l->snapshots, p);
+    if (begins && l->state == LIVE_RUNNING && snapshots_then(&l->snapshots))
+        for (struct peer *p = NULL; (p = peers_next(&l->sessions.peers, p));)
+            if (is_traced(l, p))
+                m->ask(m->data, p);
 }
 
 /* Returns true while answers about the beginning of a snapshot are missing. Tells the command that the trace ends. */
@@ -839,20 +710,10 @@ static bool poll_moment(const struct live *l)
 static void on_answer(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct live *l = data;
-    struct live_node *n = live_node_of(l, p);
 
     if (l->o->moment)
         l->o->moment->answer(l->o->moment->data, p, reply);
-    if (!n->snapshot || reply->id != n->snapshot)
-        return;
-    n->snapshot = 0;
-    if (!reply->ok || !etf_is_atom(&reply->term, "true"))
-        snapshot_files_asked(l->files, p->index, false);
-}
-
-static uint64_t count_snapshots(const struct live *l)
-{
-    return l->files ? snapshot_files_count(l->files) : pipeline_totals(l->pipeline)->snapshots;
+    snapshots_answer(&l->snapshots, p, reply);
 }
 
 /*
@@ -883,7 +744,7 @@ static void look_for_an_end(struct live *l)
     }
     const bool asks = poll_moment(l);
     if (l->pipeline && l->o->limit->ring.when && l->o->limit->ring.snapshots &&
-        count_snapshots(l) >= l->o->limit->ring.snapshots && !asks)
+        snapshots_count(&l->snapshots) >= l->o->limit->ring.snapshots && !asks)
         stop_trace(l);
     if (l->ctx->interrupts || (l->until >= 0 && loop_now() >= l->until))
         stop_trace(l);
@@ -901,8 +762,8 @@ static int64_t next_step(const struct live *l)
 {
     int64_t next = l->state == LIVE_LEAVING ? -1 : loop_sooner(l->until, next_patience(l));
 
-    if (l->keeper)
-        next = loop_sooner(next, keeper_next(l->keeper, !l->merge.blocked));
+    if (l->snapshots.keeper)
+        next = loop_sooner(next, keeper_next(l->snapshots.keeper, !l->merge.blocked));
     if (poll_moment(l))
         next = loop_sooner(next, loop_now() + 1000);
     if (l->redraw.table && l->state == LIVE_RUNNING)
@@ -958,19 +819,15 @@ static bool live_step(struct live *l)
         /* Before look_at_nodes(), which arms a node once its clock is known. */
         handle_status(l, node_merge_step(&l->merge, &e), &e);
     look_at_nodes(l);
-    if (l->keeper && !step_keeper(l, &e))
-        handle_status(l, PIPELINE_FAILED, &e);
+    handle_status(l, snapshots_keep(&l->snapshots, l->state == LIVE_RUNNING, !l->merge.blocked, &e), &e);
     if (has_begun(l)) /* if every node refuses the trace, print nothing */
         pipeline_flush(l->pipeline);
     look_at_table(l);
     ask_for_time(l);
-    /* Before snapshot_files_step(), which ends a snapshot: the other nodes must be asked before. */
+    /* Before snapshots_step(), which ends a snapshot: the other nodes must be asked before. */
     look_for_snapshots(l);
-    if (!snapshot_files_step(l->files, l->state == LIVE_LEAVING, &e)) {
-        snapshot_files_free(l->files);
-        l->files = NULL;
+    if (!snapshots_step(&l->snapshots, l->state == LIVE_LEAVING, &e))
         stop_with(l, &e);
-    }
     look_for_an_end(l);
     throttle_nodes(l);
     return true;
@@ -992,20 +849,6 @@ static void live_finish(struct live *l)
         l->status = ctx_flush(l->ctx, l->status);
     say_summary(l);
     l->status = assertions_status(&l->assertions, l->ctx, l->status);
-}
-
-/* Ends the recorder after the trace. The files take each part of a large snapshot before the next part comes. */
-static void end_keeper(struct live *l)
-{
-    bool more = l->keeper;
-    struct err e;
-
-    while (more)
-        if (!keeper_end(l->keeper, &more, &e) || !snapshot_files_step(l->files, true, &e)) {
-            if (!l->status)
-                live_fail(l, &e);
-            return;
-        }
 }
 
 /* Takes the batches that the command's node could not send before it ended. */
@@ -1046,13 +889,7 @@ static void live_init(struct live *l, struct ctx *ctx, const struct live_options
     l->own.what = &l->what;
     l->own.view = &l->view;
     l->o = &l->own;
-    l->snapshots = ctx->snapshots;
-    ctx->takes_snapshots = given->limit->ring.on;
-    if (given->limit->ring.on) {
-        l->numbered = l->view;
-        l->numbered.outputs = l->view.outputs = (struct texts){0};
-        outputs_split(&given->view->outputs, &l->view.outputs, &l->numbered.outputs);
-    }
+    snapshots_init(&l->snapshots, ctx, &l->own, &l->view);
     session_set_begin(&l->sessions, ctx, &handlers);
     node_merge_init(&l->merge, ctx, &l->sessions.peers, NULL);
     arena_init(&l->arena);
@@ -1086,7 +923,8 @@ static bool live_open(struct live *l, const char *default_view, struct err *e)
 {
     const struct live_table *t = l->o->table;
 
-    l->view.tables = l->numbered.tables = exprs_counts(&l->exprs) && !plan_watches_rows(&l->sessions.plan, &l->exprs);
+    l->view.tables = l->snapshots.numbered.tables =
+        exprs_counts(&l->exprs) && !plan_watches_rows(&l->sessions.plan, &l->exprs);
     l->view.live = t && (!t->if_counts || l->view.tables);
     ctx_let_die(l->ctx, true); /* reading a long recording before continuing it may take long */
     const bool ok = outputs_open(&l->outputs, l->ctx, &l->view, default_view, e);
@@ -1130,9 +968,10 @@ static void live_end(struct live *l)
         err_set(&e, ERR_NODE, "nothing was traced: etrace could not attach to any node");
         live_fail(l, &e);
     }
-    end_keeper(l);
+    if (!snapshots_end(&l->snapshots, &e) && !l->status)
+        live_fail(l, &e);
     poll_moment(l);
-    l->status = snapshot_files_end(l->files, l->status);
+    l->status = snapshot_files_end(l->snapshots.files, l->status);
     /* A dry run and a trace that failed before it began have no summary, unless a node was lost. */
     if (l->pipeline && (has_begun(l) || has_lost_one(l) || ran))
         live_finish(l);
@@ -1148,11 +987,9 @@ static void live_release(struct live *l)
     record_lookup_release(&l->records);
     buf_release(&l->told);
     pipeline_free(l->pipeline);
-    keeper_free(l->keeper);
-    snapshot_files_free(l->files);
+    snapshots_release(&l->snapshots);
     if (l->o->limit->ring.on)
         texts_release(&l->view.outputs);
-    texts_release(&l->numbered.outputs);
     outputs_close(&l->outputs);
     buf_release(&l->found);
     assertions_release(&l->assertions);
