@@ -11,7 +11,7 @@
 
 void outcome_node(struct ctx *ctx, const struct totals_node *n); /* prints the line for one of several nodes */
 
-/* Prints the summary. took_ms: how long events came; negative: no node was traced. end: see session_end() in live.c. */
+/* Prints the summary. took_ms: how long events came; negative: no node was traced. end: see live_session_end(). */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
 
 #endif

@@ -176,7 +176,7 @@ static unsigned compare(const bool *moved, const char *const *states, size_t n, 
     return other;
 }
 
-/* By the numbers of the states. The lists at the head of live.c are the reference. */
+/* By the numbers of the states. The lists in live_state.h are the reference. */
 static const char *const node_all[] = {"01", "02", "03", "045", "0", "0"};
 static const char *const trace_all[] = {"12", "2", ""};
 
