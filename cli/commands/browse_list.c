@@ -72,6 +72,7 @@ static void list_load(struct browse_list *l, struct browse_spot from)
 {
     l->stopped = false;
     l->top = l->cursor = 0;
+    from.segment = MAX(from.segment, l->of->first);
     if (browse_window_load(l->window, from, &l->trouble))
         l->trouble.status = ERR_NONE;
     else
@@ -166,6 +167,12 @@ static void step_show(struct browse_list *l)
 
 /* ---- moving ---- */
 
+/* Follows the last line if the user has chosen it. */
+static void follow_if_last(struct browse_list *l)
+{
+    l->follows = l->goal == BROWSE_FILL && browse_window_over(l->window) && l->cursor + 1 >= list_end(l);
+}
+
 void browse_list_resize(struct browse_list *l, unsigned height)
 {
     l->height = MAX(height, 1u);
@@ -188,6 +195,7 @@ void browse_list_move(struct browse_list *l, int64_t lines, bool scrolls)
     if (browse_list_waits(l) || !browse_list_has(l))
         return;
     const uint64_t row = l->cursor - l->top, far = (uint64_t)(lines < 0 ? -lines : lines);
+    l->follows = false;
     if (lines < 0) {
         move_up(l, far, scrolls ? row : row - MIN(row, far));
         return;
@@ -198,23 +206,28 @@ void browse_list_move(struct browse_list *l, int64_t lines, bool scrolls)
     l->goal = BROWSE_REACH;
     if (l->at < list_end(l))
         put_cursor(l, l->at, l->row);
+    follow_if_last(l);
 }
 
 static void step_reach(struct browse_list *l)
 {
-    if (l->at < list_end(l) || browse_window_over(l->window) || l->stopped)
+    if (l->at < list_end(l) || browse_window_over(l->window) || l->stopped) {
         put_cursor(l, l->at, l->row);
-    else
-        read_on(l, l->at - MIN(l->at, 2u * l->height));
+        follow_if_last(l);
+        return;
+    }
+    read_on(l, l->at - MIN(l->at, 2u * l->height));
 }
 
 void browse_list_home(struct browse_list *l)
 {
+    l->follows = false;
     go_back(l, (struct browse_spot){l->of->first, 0}, 0, 0);
 }
 
 void browse_list_last(struct browse_list *l)
 {
+    l->follows = true;
     go_back(l, (struct browse_spot){l->of->segments, 0}, 1, l->height - 1);
 }
 
@@ -247,6 +260,7 @@ void browse_list_seek(struct browse_list *l, const struct browse_seek *seek)
 {
     if (browse_list_waits(l) || !browse_list_has(l))
         return;
+    l->follows = false;
     l->seek = *seek;
     l->origin = browse_list_chosen(l)->spot;
     l->origin_row = l->cursor - l->top;
@@ -257,6 +271,11 @@ void browse_list_seek(struct browse_list *l, const struct browse_seek *seek)
 
 void browse_list_again(struct browse_list *l, struct browse_spot near, uint64_t number)
 {
+    if (l->follows && l->of->grows) {
+        browse_list_last(l);
+        return;
+    }
+    l->follows = false;
     l->seek = (struct browse_seek){.what = BROWSE_NUMBER, .number = number};
     l->origin = (struct browse_spot){l->of->segments, 0};
     l->at = 0;
@@ -357,6 +376,46 @@ static void step_behind(struct browse_list *l)
         not_found(l);
 }
 
+/* ---- growing ---- */
+
+void browse_list_grown(struct browse_list *l)
+{
+    const struct browse_spot near = browse_list_has(l) ? browse_list_chosen(l)->spot : (struct browse_spot){0};
+    const uint64_t number = browse_list_has(l) ? browse_list_chosen(l)->row.number : 0;
+
+    l->follows |= l->goal == BROWSE_FILL && list_first(l) == list_end(l);
+    if (!browse_window_grown(l->window))
+        browse_list_again(l, near, number);
+}
+
+void browse_list_pause(struct browse_list *l)
+{
+    l->follows = false;
+}
+
+/*
+ * Returns true if the window has fallen far behind since it was at the end, so that it would read what is soon out of
+ * sight. With conditions, lines are rare, and those of the screen may be far behind.
+ */
+static bool is_far_behind(const struct browse_list *l)
+{
+    return l->was_over && browse_window_segment(l->window) + 2 < l->of->segments && !l->of->filter.ngreps &&
+           !l->of->filter.nwheres;
+}
+
+/* Reads on behind the last line, and chooses the last one. */
+static void step_follow(struct browse_list *l)
+{
+    if (is_far_behind(l)) {
+        l->was_over = false;
+        browse_list_last(l);
+        return;
+    }
+    l->was_over |= read_on(l, list_end(l) - MIN(list_end(l), (uint64_t)l->height)) == BROWSE_OVER;
+    if (l->goal == BROWSE_FILL)
+        put_cursor(l, list_end(l) - MIN(list_end(l), 1u), l->height - 1);
+}
+
 /* ---- steps ---- */
 
 /* Returns true if lines of the screen are missing, or may still change. Reads one line more, to find the end. */
@@ -367,6 +426,10 @@ static bool must_fill(struct browse_list *l)
 
 static bool step_fill(struct browse_list *l)
 {
+    if (l->follows && !l->stopped && !browse_window_over(l->window)) {
+        step_follow(l);
+        return true;
+    }
     return must_fill(l) && read_on(l, l->top) != BROWSE_FULL;
 }
 
@@ -398,7 +461,7 @@ bool browse_list_step(struct browse_list *l)
 
 bool browse_list_stop(struct browse_list *l)
 {
-    if (l->goal == BROWSE_FILL && !must_fill(l))
+    if (l->goal == BROWSE_FILL && (l->follows || !must_fill(l)))
         return false;
     l->message = "stopped";
     if (browse_list_searches(l) && l->seek.what != BROWSE_NUMBER)

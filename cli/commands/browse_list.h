@@ -43,6 +43,8 @@ struct browse_list {
     struct browse_window *window;
     unsigned height;      /* lines of the screen */
     uint64_t top, cursor; /* indexes of the first line of the screen, and of the chosen one */
+    bool follows;         /* the last line stays chosen when lines are added */
+    bool was_over;        /* while it follows: the window has been at the end */
     bool stopped;         /* the user has stopped the reading: the lines that are there are shown */
     const char *message;  /* for the user; NULL: none */
     struct err trouble;   /* why nothing can be read; status 0: none */
@@ -66,8 +68,12 @@ void browse_list_release(struct browse_list *l);
 
 /* Begins with the first lines of the recording. */
 void browse_list_begin(struct browse_list *l);
-/* Shows the lines of new conditions: those from event `number` on. */
+/* Shows the lines of new conditions: those from event `number` on, or the last ones if the list follows them. */
 void browse_list_again(struct browse_list *l, struct browse_spot near, uint64_t number);
+
+/* Must be called after the recording has changed: shows the lines that have been added. */
+void browse_list_grown(struct browse_list *l);
+void browse_list_pause(struct browse_list *l); /* stops to follow the last line */
 
 bool browse_list_has(const struct browse_list *l); /* returns true if a line is chosen */
 const struct browse_line *browse_list_chosen(const struct browse_list *l);
@@ -79,7 +85,10 @@ void browse_list_move(struct browse_list *l, int64_t lines, bool scrolls); /* sc
 void browse_list_home(struct browse_list *l);
 void browse_list_last(struct browse_list *l);
 void browse_list_seek(struct browse_list *l, const struct browse_seek *seek);
-/* Stops to read. A search returns to where it began. Returns false if nothing was being read. */
+/*
+ * Stops to read. A search returns to where it began. Returns false if nothing was being read, except to follow the last
+ * line.
+ */
 bool browse_list_stop(struct browse_list *l);
 
 /* Reads a little. Returns true if there is more to read. */

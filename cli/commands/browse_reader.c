@@ -29,6 +29,7 @@ struct browse_reader {
     size_t segment, wanted; /* output before the segment `wanted` is dropped */
     uint64_t begin, place;
     bool over;
+    bool bounded; /* recfile_bound() limits the source */
 };
 
 static bool browse_reader_write(void *data, struct buf *bytes)
@@ -49,7 +50,7 @@ static bool make_pipeline(struct browse_reader *r, struct err *e)
     view.write = browse_reader_write;
     view.output = r;
     options.views = &view;
-    options.nviews = 1;
+    options.nviews = view.type ? 1 : 0;
     options.max_calls = OPEN_CALLS;
     options.max_kept = OPEN_BYTES;
     r->pipeline = pipeline_new(&options, e);
@@ -61,11 +62,15 @@ static struct browse_reader *open_files(const struct browse_recording *of, const
     struct browse_reader *r = mem_zalloc(sizeof(*r));
 
     r->of = of;
-    r->view = *view;
+    if (view)
+        r->view = *view;
     if (!recordings_open(&r->files, &of->paths, e)) {
         browse_reader_close(r);
         return NULL;
     }
+    r->bounded = of->grows;
+    if (r->bounded)
+        recfile_bound(r->files.source, of->bytes);
     r->got = source_next(r->files.source, &r->item, -1, e);
     r->fresh = true;
     if (r->got == SOURCE_FAILED || !make_pipeline(r, e)) {
@@ -86,9 +91,11 @@ static bool begin_segment(struct browse_reader *r, size_t segment)
     return true;
 }
 
+/* A file that grows is read without a thread, because only this thread knows how far it is whole. */
 static void read_files_ahead(struct browse_reader *r)
 {
-    r->ahead = ahead_new(r->files.source, r->fresh ? &r->item : NULL);
+    if (!r->bounded)
+        r->ahead = ahead_new(r->files.source, r->fresh ? &r->item : NULL);
 }
 
 struct browse_reader *browse_reader_open(const struct browse_recording *of, const struct view *view, size_t segment,
@@ -130,16 +137,14 @@ void browse_reader_close(struct browse_reader *r)
     free(r);
 }
 
-/* Enters the segment of an item. The blocks of a checkpoint are outside of the order of the file. */
-static void enter_segment(struct browse_reader *r, const struct source_item *item)
+/* Enters the segment of what is read from this offset on. */
+static void enter_segment(struct browse_reader *r, uint64_t offset)
 {
-    if (item->type == SOURCE_CHECKPOINT || item->type == SOURCE_STATE)
-        return;
-    while (r->segment + 1 < r->of->segments && item->offset > r->of->places[r->segment]) {
+    while (r->segment + 1 < r->of->segments && offset > r->of->places[r->segment]) {
         r->segment++;
         r->begin = pipeline_number(r->pipeline);
     }
-    r->place = MAX(r->place, item->offset);
+    r->place = MAX(r->place, offset);
 }
 
 static enum browse_got finish_reading(struct browse_reader *r, enum browse_got got)
@@ -153,7 +158,9 @@ static enum browse_got finish_reading(struct browse_reader *r, enum browse_got g
 
 static enum browse_got feed_item(struct browse_reader *r, struct err *e)
 {
-    enter_segment(r, &r->item);
+    /* The blocks of a checkpoint are outside of the order of the file. */
+    if (r->item.type != SOURCE_CHECKPOINT && r->item.type != SOURCE_STATE)
+        enter_segment(r, r->item.offset);
     const enum pipeline_status status = pipeline_item(r->pipeline, &r->item, e);
     pipeline_flush(r->pipeline);
     return status == PIPELINE_FAILED ? finish_reading(r, BROWSE_FAILED)
@@ -161,19 +168,30 @@ static enum browse_got feed_item(struct browse_reader *r, struct err *e)
                                      : BROWSE_MORE;
 }
 
+static enum source_got read_item(struct browse_reader *r, struct err *e)
+{
+    if (r->ahead)
+        return source_next(r->ahead, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, e);
+    if (r->bounded)
+        recfile_bound(r->files.source, r->of->grows ? r->of->bytes : UINT64_MAX);
+    return source_next(r->files.source, &r->item, r->got == SOURCE_NOTHING && !r->bounded ? IDLE_MS : 0, e);
+}
+
 enum browse_got browse_reader_next(struct browse_reader *r, struct err *e)
 {
     if (r->over)
         return BROWSE_END;
     if (!r->fresh)
-        r->got =
-            source_next(r->ahead ? r->ahead : r->files.source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, e);
+        r->got = read_item(r, e);
     r->fresh = false;
     switch (r->got) {
     case SOURCE_ITEM:
         return feed_item(r, e);
     case SOURCE_NOTHING:
-        return BROWSE_NOTHING;
+        if (!r->of->grows)
+            return BROWSE_NOTHING;
+        enter_segment(r, r->of->bytes);
+        return BROWSE_WAITS;
     case SOURCE_END:
         return finish_reading(r, BROWSE_END);
     case SOURCE_FAILED:
@@ -200,6 +218,11 @@ uint64_t browse_reader_number(const struct browse_reader *r)
 uint64_t browse_reader_begin(const struct browse_reader *r)
 {
     return r->begin;
+}
+
+bool browse_reader_grows(const struct browse_reader *r)
+{
+    return r->bounded && !r->over;
 }
 
 uint64_t browse_reader_place(const struct browse_reader *r)

@@ -14,6 +14,7 @@
 
 #define SLICE_MS 30   /* reading between two looks at the keys */
 #define RESIZE_MS 200 /* the loop does not wake when the size of the terminal changes, so look that often */
+#define LOOK_MS 100   /* between two looks at a file that may grow */
 #define BACKLOG_FULL (256u << 10)
 #define QUEUED 32 /* keys that wait until the lines of the screen are known */
 #define TYPED 400 /* bytes of a prompt */
@@ -26,6 +27,7 @@ static const char help[] =
     "j k  arrows      one line down, up\n"
     "space b  PgDn    one screen down, up; d u: half a screen\n"
     "g G  Home End    the first line, the last line\n"
+    "space            while the list follows new events: pause, and go on\n"
     "Enter            open the event: all its terms, its result, and the calls that were open around it\n"
     "/ ?              search forward, backward: a regular expression (PCRE2)\n"
     "n N              the next match, in the same direction and in the other one\n"
@@ -54,9 +56,12 @@ struct browse_screen {
     struct loop_fd fd;
     int queued[QUEUED];
     size_t nqueued;
-    int interrupts; /* Ctrl-C that is not handled yet */
-    int counted;    /* ctx->interrupts, which the interactive mode counts */
+    int interrupts;  /* Ctrl-C that is not handled yet */
+    int counted;     /* ctx->interrupts, which the interactive mode counts */
+    int64_t look_at; /* loop_now() time of the next look at the file */
+    bool paused;     /* the user has stopped to follow the last line */
     bool dirty, done;
+    struct err lost; /* why the file cannot be shown any more; status 0: it can */
 
     int prompt; /* the key that began it; 0: none */
     char typed[TYPED + 1];
@@ -96,15 +101,42 @@ static void put_share(const struct browse_screen *s, uint64_t place, struct buf 
         buf_printf(to, "%llu.%llu%%", (unsigned long long)(tenths / 10), (unsigned long long)(tenths % 10));
 }
 
+static bool is_growing(const struct browse_screen *s)
+{
+    return s->o->growth && s->of->grows;
+}
+
+static bool is_following(const struct browse_screen *s)
+{
+    return is_growing(s) && s->list.follows;
+}
+
+/* Appends whether new events are shown as they come, or how many have come since that ended. */
+static void put_growth(struct browse_screen *s, struct buf *to)
+{
+    if (!is_growing(s))
+        return;
+    const uint64_t new = browse_growth_new(s->o->growth, s->list.follows);
+    if (s->list.follows) {
+        buf_puts(to, "following · ");
+        return;
+    }
+    buf_puts(to, s->paused ? "paused · " : "");
+    browse_draw_number(to, new);
+    buf_puts(to, " new · ");
+}
+
 static void put_position(struct browse_screen *s, struct buf *to)
 {
     const struct browse_line *line = browse_list_chosen(&s->list);
     const bool last = browse_window_over(s->window) && s->list.cursor + 1 == browse_window_end(s->window);
 
-    put_share(s, last ? s->of->bytes : line->place, to);
+    if (!is_following(s)) {
+        put_share(s, last ? s->of->bytes : line->place, to);
+        buf_puts(to, s->of->bytes && !line->row.own ? " · " : "");
+    }
     if (line->row.own)
         return;
-    buf_puts(to, s->of->bytes ? " · " : "");
     browse_draw_time(&s->draw, &line->row, to);
     buf_puts(to, " · event ");
     browse_draw_number(to, line->row.number);
@@ -128,7 +160,8 @@ static void put_status(struct browse_screen *s, bool busy, struct buf *to)
         buf_puts(to, s->page.reader ? "reading · Esc back" : "Esc back");
         return;
     }
-    if (busy) {
+    put_growth(s, to);
+    if (busy && !is_following(s)) {
         buf_puts(to, browse_list_searches(&s->list) ? "searching " : "reading ");
         put_share(s, browse_window_place(s->window), to);
         buf_puts(to, " · Ctrl-C stops");
@@ -139,7 +172,7 @@ static void put_status(struct browse_screen *s, bool busy, struct buf *to)
     }
     if (s->pattern)
         buf_printf(to, " · %c%s", s->backward ? '?' : '/', s->pattern);
-    buf_puts(to, busy ? "" : " · h help");
+    buf_puts(to, busy && !is_following(s) ? "" : " · h help");
 }
 
 static void put_prompt(const struct browse_screen *s, struct buf *to)
@@ -443,6 +476,21 @@ static void next_time_style(struct browse_draw *d)
     d->time = d->time == TIME_RELATIVE ? TIME_DELTA : d->time == TIME_DELTA ? d->of_day : TIME_RELATIVE;
 }
 
+/* Stops to follow the last line, or goes on. Returns false if the list did neither before. */
+static bool pause_key(struct browse_screen *s)
+{
+    if (is_following(s)) {
+        s->paused = true;
+        browse_list_pause(&s->list);
+        return true;
+    }
+    if (s->paused && is_growing(s)) {
+        browse_list_last(&s->list);
+        return true;
+    }
+    return false;
+}
+
 /* Moves among the lines. Returns false for another key. */
 static bool move_key(struct browse_screen *s, int key)
 {
@@ -458,6 +506,9 @@ static bool move_key(struct browse_screen *s, int key)
         browse_list_move(&s->list, -1, false);
         return true;
     case ' ':
+        if (!pause_key(s))
+            browse_list_move(&s->list, height, true);
+        return true;
     case 'f':
     case CTRL('f'):
     case KEY_PAGE_DOWN:
@@ -482,6 +533,7 @@ static bool move_key(struct browse_screen *s, int key)
         browse_list_home(&s->list);
         return true;
     case 'G':
+    case 'F':
     case KEY_LAST:
         browse_list_last(&s->list);
         return true;
@@ -561,6 +613,7 @@ static void handle_key(struct browse_screen *s, int key)
         page_key(s, key);
     else
         list_key(s, key);
+    s->paused &= !s->list.follows;
 }
 
 /*
@@ -636,6 +689,39 @@ static void serve_interrupt(struct browse_screen *s)
 
 /* ---- the loop ---- */
 
+static void say_lost(struct browse_screen *s, const char *what)
+{
+    err_set(&s->lost, ERR_RUN, "%s was %s while it was shown", s->o->title, what);
+    s->done = true;
+}
+
+/* Takes over what has been written to the file. */
+static void look_at_file(struct browse_screen *s)
+{
+    struct browse_growth *growth = s->o->growth;
+
+    if (!growth || loop_now() < s->look_at)
+        return;
+    s->look_at = loop_now() + LOOK_MS;
+    switch (browse_growth_look(growth)) {
+    case RECGROW_SAME:
+        return;
+    case RECGROW_CUT:
+        say_lost(s, "truncated");
+        return;
+    case RECGROW_REPLACED:
+        say_lost(s, "removed or replaced");
+        return;
+    case RECGROW_MORE:
+    case RECGROW_ENDED:
+        break;
+    }
+    browse_growth_copy(growth, &s->page.of);
+    browse_list_grown(&s->list);
+    s->dirty = true;
+}
+
+/* Reads a little for what is on the screen; if that is complete, counts new events. Returns true if there is more. */
 static bool read_slice(struct browse_screen *s)
 {
     const int64_t until = loop_now() + SLICE_MS;
@@ -648,18 +734,40 @@ static bool read_slice(struct browse_screen *s)
     return false;
 }
 
+static bool count_slice(struct browse_screen *s)
+{
+    const int64_t until = loop_now() + SLICE_MS;
+
+    while (s->o->growth && browse_growth_count(s->o->growth)) {
+        s->dirty |= !s->list.follows;
+        if (loop_now() >= until)
+            return true;
+    }
+    return false;
+}
+
+/* Serves everything once. Returns the loop_now() time at which it must be called again at the latest. */
+static int64_t take_turn(struct browse_screen *s)
+{
+    resize_screen(s);
+    look_at_file(s);
+    serve_interrupt(s);
+    serve_keys(s);
+    const bool busy = read_slice(s), counts = !busy && count_slice(s);
+    draw_screen(s, busy);
+    return busy || counts || s->nqueued || s->interrupts ? 0
+           : is_growing(s)                               ? MIN(s->look_at, loop_now() + RESIZE_MS)
+                                                         : loop_now() + RESIZE_MS;
+}
+
 static void browse_loop(struct browse_screen *s)
 {
     struct err e;
     bool closed;
 
     while (!s->done && !out_failed(s->ctx->out, &closed, &e)) {
-        resize_screen(s);
-        serve_interrupt(s);
-        serve_keys(s);
-        const bool busy = read_slice(s);
-        draw_screen(s, busy);
-        loop_step(&s->ctx->loop, busy || s->nqueued || s->interrupts ? 0 : loop_now() + RESIZE_MS);
+        const int64_t next = take_turn(s);
+        loop_step(&s->ctx->loop, next);
     }
 }
 
@@ -700,7 +808,9 @@ int browse_screen_run(struct ctx *ctx, struct browse_recording *of, struct brows
     open_screen(&s);
     browse_loop(&s);
     close_screen(&s);
-    const struct err *damage = s.list.trouble.status ? &s.list.trouble : browse_window_damage(s.window);
+    const struct err *damage = s.lost.status           ? &s.lost
+                               : s.list.trouble.status ? &s.list.trouble
+                                                       : browse_window_damage(s.window);
     const int status = damage->status ? ctx_fail(ctx, damage) : 0;
     browse_page_release(&s.page);
     browse_list_release(&s.list);

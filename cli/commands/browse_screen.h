@@ -5,12 +5,14 @@
 
 #include "../trace/ctx.h"
 #include "browse_filter.h"
+#include "browse_growth.h"
 #include "browse_reader.h"
 
 struct browse_options {
     const char *title;
     enum time_style time;
     bool utc;
+    struct browse_growth *growth; /* follows the file; NULL: nothing is added to the recording */
 };
 
 /*

@@ -40,6 +40,7 @@ struct browse_window {
     uint64_t settled;    /* browse_window_settled(); lines before it never change again */
 
     uint64_t *counts; /* lines of each segment plus 1; 0: unknown */
+    size_t ncounts;
     struct err damage;
 };
 
@@ -230,7 +231,8 @@ struct browse_window *browse_window_new(const struct browse_recording *of)
     struct browse_window *w = mem_zalloc(sizeof(*w));
 
     w->of = of;
-    w->counts = mem_zalloc(of->segments * sizeof(*w->counts));
+    w->ncounts = of->segments;
+    w->counts = mem_zalloc(w->ncounts * sizeof(*w->counts));
     w->view = (struct view){.type = &event_rows, .look = of->look, .write = take_rows, .output = w};
     return w;
 }
@@ -249,7 +251,26 @@ static void forget_lines(struct browse_window *w)
 void browse_window_forget(struct browse_window *w)
 {
     forget_lines(w);
-    memset(w->counts, 0, w->of->segments * sizeof(*w->counts));
+    memset(w->counts, 0, w->ncounts * sizeof(*w->counts));
+}
+
+bool browse_window_grown(struct browse_window *w)
+{
+    const size_t n = w->of->segments;
+
+    if (n > w->ncounts) {
+        w->counts = mem_realloc(w->counts, n * sizeof(*w->counts));
+        memset(w->counts + w->ncounts, 0, (n - w->ncounts) * sizeof(*w->counts));
+        w->ncounts = n;
+    }
+    const bool ends = w->reader ? w->of->grows && !browse_reader_grows(w->reader) : w->over;
+    if (!ends) {
+        w->over = false;
+        return true;
+    }
+    w->damage.status = ERR_NONE;
+    browse_window_forget(w);
+    return false;
 }
 
 void browse_window_free(struct browse_window *w)
@@ -324,6 +345,10 @@ enum browse_read browse_window_read(struct browse_window *w, uint64_t keep)
         return w->full ? BROWSE_FULL : BROWSE_READ;
     case BROWSE_NOTHING:
         return BROWSE_IDLE;
+    case BROWSE_WAITS:
+        pass_segments(w, browse_reader_segment(w->reader));
+        w->over = true;
+        return BROWSE_OVER;
     case BROWSE_END:
         end_reading(w);
         return BROWSE_OVER;
@@ -365,6 +390,8 @@ uint64_t browse_window_settled(struct browse_window *w)
 {
     uint64_t at = MAX(w->settled, w->first);
 
+    if (w->over)
+        return w->end;
     while (at < w->end && !may_change(w, line_at(w, at)))
         at++;
     w->settled = at;
@@ -395,9 +422,11 @@ bool browse_window_find(struct browse_window *w, struct browse_spot spot, uint64
 
 bool browse_window_count(const struct browse_window *w, size_t segment, uint64_t *ret)
 {
-    if (!w->counts[segment])
+    const bool is_last = w->over && w->reader && segment == w->next.segment; /* more lines may come */
+
+    if (!is_last && !w->counts[segment])
         return false;
-    *ret = w->counts[segment] - 1;
+    *ret = is_last ? w->next.line : w->counts[segment] - 1;
     return true;
 }
 

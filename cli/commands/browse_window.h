@@ -43,6 +43,12 @@ void browse_window_free(struct browse_window *w); /* accepts NULL */
  * if a file cannot be read.
  */
 bool browse_window_load(struct browse_window *w, struct browse_spot from, struct err *e);
+/*
+ * Must be called after the extent of the recording has changed, or `grows`. If the window was read to the end of what
+ * was written, it reads on there. Returns false if it cannot, because its reader takes the end of the file for the end
+ * of the recording: then it has forgotten all lines, and must be loaded again.
+ */
+bool browse_window_grown(struct browse_window *w);
 /* Forgets all lines and what is known of the segments, because the conditions of the recording have changed. */
 void browse_window_forget(struct browse_window *w);
 
@@ -50,7 +56,7 @@ enum browse_read {
     BROWSE_READ,
     BROWSE_IDLE, /* nothing was read in time; try again */
     BROWSE_FULL, /* no room without dropping the line `keep` */
-    BROWSE_OVER, /* the last line of the recording is in the window */
+    BROWSE_OVER, /* the last line that was written is in the window */
 };
 
 /*
@@ -63,7 +69,7 @@ uint64_t browse_window_first(const struct browse_window *w);
 uint64_t browse_window_end(const struct browse_window *w);
 /* Returns the index of the first line that may still change, because the result of its call may come soon. */
 uint64_t browse_window_settled(struct browse_window *w);
-/* Returns true if the window has been read up to the end of the recording. */
+/* Returns true if the window has been read up to the end of what was written. */
 bool browse_window_over(const struct browse_window *w);
 const struct browse_line *browse_window_line(struct browse_window *w, uint64_t index);
 /* Finds a line by its spot. Returns false if it is not in the window. */

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "../events/recfile.h"
-#include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
+#include "browse_growth.h"
 #include "browse_screen.h"
 #include "cmd.h"
 
@@ -29,22 +29,11 @@ static bool check_paths(const struct texts *paths, struct err *e)
     return true;
 }
 
-/* Copies the offsets of the checkpoints of a single recording, and its size. */
-static void find_segments(struct browse_recording *of, const struct recordings *files)
+/* Sets the segments of the recording, and its size. Only a single file has checkpoints, and is followed. */
+static bool find_segments(struct browse_recording *of, struct browse_growth *growth, struct err *e)
 {
-    const uint64_t *places;
-    struct stat st;
-
     of->segments = 1;
-    if (files->nfiles > 1)
-        return;
-    if (!stat(of->paths.items[0], &st))
-        of->bytes = (uint64_t)st.st_size;
-    const size_t n = recfile_places(files->source, &places);
-    of->places = mem_alloc((n + 1) * sizeof(*of->places));
-    if (n)
-        memcpy(of->places, places, n * sizeof(*of->places));
-    of->segments += n;
+    return of->paths.count > 1 || browse_growth_begin(growth, of, e);
 }
 
 /* Returns the last segment that begins before an event that is newer than `newest`. */
@@ -73,6 +62,12 @@ static void choose_part(struct browse_recording *of, const struct recordings *fi
         of->segments = MIN(of->segments, segment_for(of, files, begun.last_ns) + 2);
 }
 
+/* Returns true if the end of the recording is shown, which may grow. */
+static bool follows(const struct browse_recording *of)
+{
+    return of->paths.count == 1 && of->filter.window.to.kind == MOMENT_NONE;
+}
+
 static int browse_files(struct ctx *ctx, const struct texts *paths, const struct part_opts *part,
                         const struct view_opts *view)
 {
@@ -81,6 +76,7 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
     struct recordings files = {0};
     struct source_item item;
     struct buf request = {0}, title = {0};
+    struct browse_growth growth = {.file.fd = -1};
     struct err e;
 
     of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
@@ -92,11 +88,8 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
         if (got == SOURCE_ITEM && item.type == SOURCE_SPECS)
             buf_str(&request, item.bytes);
     }
-    if (ok) {
-        filter.request = buf_view(&request);
-        find_segments(&of, &files);
-        ok = recordings_window(part, paths, view->utc, &of.filter.window, &e);
-    }
+    filter.request = buf_view(&request);
+    ok = ok && find_segments(&of, &growth, &e) && recordings_window(part, paths, view->utc, &of.filter.window, &e);
     if (ok)
         choose_part(&of, &files);
     recordings_close(&files);
@@ -111,9 +104,11 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
                 : view->utc      ? TIME_UTC
                                  : TIME_LOCAL,
         .utc = view->utc,
+        .growth = follows(&of) ? &growth : NULL,
     };
     const int status = ok ? browse_screen_run(ctx, &of, &filter, &o) : ctx_fail(ctx, &e);
     browse_filter_release(&filter);
+    browse_growth_end(&growth);
     free(of.places);
     buf_release(&request);
     buf_release(&title);

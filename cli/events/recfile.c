@@ -57,6 +57,7 @@ struct recfile {
     size_t taken;    /* bytes of `in` already returned */
     uint64_t offset; /* file offset of in.data + taken */
     uint64_t first;  /* file offset of the first block, if begun */
+    uint64_t bound;  /* of recfile_bound() */
     bool eof, begun;
     unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
@@ -83,6 +84,8 @@ static enum source_got fill_input(struct recfile *f, size_t want, int timeout_ms
     while (f->in.len - f->taken < want) {
         if (f->eof)
             return SOURCE_END;
+        if (want > f->bound - MIN(f->bound, f->offset))
+            return SOURCE_NOTHING;
         if (f->taken) {
             memmove(f->in.data, f->in.data + f->taken, f->in.len - f->taken);
             f->in.len -= f->taken;
@@ -92,7 +95,7 @@ static enum source_got fill_input(struct recfile *f, size_t want, int timeout_ms
         int ready = poll(&p, 1, timeout_ms);
         if (ready == 0 || (ready < 0 && errno == EINTR))
             return SOURCE_NOTHING;
-        size_t room = MAX(CHUNK, want - f->in.len);
+        size_t room = (size_t)MIN((uint64_t)MAX(CHUNK, want - f->in.len), f->bound - f->offset - f->in.len);
         ssize_t n = read(f->fd, buf_room(&f->in, room), room);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             return SOURCE_NOTHING;
@@ -287,8 +290,11 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
 
     if (!f->begun && (got = recfile_read_header(f, timeout_ms, e)) != SOURCE_ITEM)
         return got;
-    if (f->place && !f->restoring && f->offset == f->place->behind && f->place->resume != f->offset)
-        move_to(f, f->place->resume);
+    if (f->place && !f->restoring && f->offset == f->place->behind && f->place->resume != f->offset) {
+        const uint64_t resume = f->place->resume;
+        f->place->resume = f->offset; /* only once: with a bound, another call may begin at this offset */
+        move_to(f, resume);
+    }
     while ((got = next_block(f, &b, &bytes, timeout_ms, e)) == SOURCE_ITEM) {
         const uint64_t offset = f->offset;
         *ret = (struct source_item){.node = b.node, .bytes = bytes, .offset = offset + sizeof(b)};
@@ -364,6 +370,11 @@ bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns)
     return true;
 }
 
+void recfile_bound(struct source *s, uint64_t end)
+{
+    ((struct recfile *)s)->bound = end;
+}
+
 struct recfile_effort recfile_effort(const struct source *s)
 {
     const struct recfile *f = (const struct recfile *)s;
@@ -404,6 +415,7 @@ struct source *recfile_open_fd(int fd, const char *name, struct err *e)
     struct recfile *f = mem_zalloc(sizeof(*f));
     f->source.ops = &ops;
     f->fd = fd;
+    f->bound = UINT64_MAX;
     f->name = mem_strndup(name, strlen(name));
     return &f->source;
 }

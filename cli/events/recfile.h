@@ -60,6 +60,12 @@ bool recfile_seek_place(struct source *s, uint64_t place);
  */
 bool recfile_first(struct source *s, int64_t *ret_key, int64_t *ret_ns);
 
+/*
+ * Limits the source to the blocks that end at this offset or before, because the file is still being written: there it
+ * returns SOURCE_NOTHING at once. UINT64_MAX: no limit.
+ */
+void recfile_bound(struct source *s, uint64_t end);
+
 struct recfile_effort {
     uint64_t bytes, blocks; /* number of bytes that were read, and of blocks that were decompressed */
 };

@@ -137,6 +137,37 @@ static void find_places(struct recseek *s)
     s->found = true;
 }
 
+/* Begins to look at the blocks: behind the last one if the file has an index of all checkpoints. */
+static void begin_growth(struct recseek *s)
+{
+    s->found = true;
+    s->whole = s->begin;
+    if (read_index(s) == s->begin) {
+        s->whole = s->size;
+        s->finished = s->run_over = true;
+    } else {
+        s->count = 0;
+    }
+}
+
+void recseek_grow(struct recseek *s)
+{
+    struct piece piece = {0};
+    struct etw_block b;
+    struct stat st;
+
+    s->size = fstat(s->fd, &st) ? s->size : (uint64_t)st.st_size;
+    if (!s->found)
+        begin_growth(s);
+    while (piece_head(s, &piece, s->whole, &b)) {
+        if (b.type == ETW_BLOCK_CHECKPOINT && !s->run_over)
+            add_place(s, s->whole);
+        s->finished = b.type == ETW_BLOCK_FOOTER;
+        s->run_over |= s->finished;
+        s->whole += sizeof(b) + b.bytes;
+    }
+}
+
 size_t recseek_places(struct recseek *s, const uint64_t **ret)
 {
     find_places(s);

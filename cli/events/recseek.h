@@ -18,6 +18,9 @@ struct recseek {
     uint64_t *places;     /* offsets of the checkpoints, rising */
     size_t count, cap;
     bool found; /* the checkpoints are in `places` */
+    /* After recseek_grow(): offset at which the last whole block ends; that block is a footer; a run has ended. */
+    uint64_t whole;
+    bool finished, run_over;
     struct recunpack unpack;
     struct buf in;
     uint64_t bytes; /* read so far */
@@ -36,6 +39,11 @@ void recseek_close(struct recseek *s);
 
 /* Sets *ret to the offsets of all checkpoints, damaged ones included. Returns their number. */
 size_t recseek_places(struct recseek *s, const uint64_t **ret);
+/*
+ * For a file that is still being written: looks at the blocks that came since the last call, sets `whole`, and adds the
+ * checkpoints among them to the places. Must not follow recseek_places().
+ */
+void recseek_grow(struct recseek *s);
 /* Finds the last checkpoint before which no event is newer than `newest`. Returns false if there is none. */
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret);
 /* Reads the checkpoint at this offset. Returns false if there is none that a reader can use. */

@@ -21,13 +21,14 @@ setup_file() {
 setup() { cd "$BATS_FILE_TMPDIR" || return 1; }
 teardown() { terminal_end; }
 
-browse() { terminal "$1" "$2" "exec env TZ=UTC $ETRACE_BIN browse ${*:3}"; }
+# Descriptor 7 is that of a writer (write_begin), whose lock the terminal must not inherit.
+browse() { terminal "$1" "$2" "exec env TZ=UTC $ETRACE_BIN browse ${*:3}" 7>&-; }
 # After the end, the terminal shows the status and whether it echoes.
 browse_to_end() {
     terminal 80 20 "TZ=UTC $ETRACE_BIN browse $*
         echo \"status \$?\"
         stty -a | grep -ow -- '-*echo'
-        exec sleep 1000"
+        exec sleep 1000" 7>&-
 }
 browse_pid() { pgrep -P "$(terminal_pid)" -f ' browse '; }
 
@@ -240,6 +241,91 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     assert_line 'hint: etrace replay /dev/zero'
     assert_line 'etrace: standard input is no file that can be read more than once'
     assert_line --partial 'is not a recording of etrace'
+}
+
+# Writes a part of messages.etr like a trace: to a file that is locked.
+write_begin() { : >grow.etr; exec 7>>grow.etr; flock 7; }
+write_until() { # BYTES
+    local size
+    size=$(stat -c %s grow.etr)
+    tail -c "+$((size + 1))" messages.etr | head -c "$(($1 - size))" >&7
+}
+write_end() { write_until "$(stat -c %s messages.etr)"; exec 7>&-; }
+
+@test "the list of a recording that is being written follows its end while the last line is chosen" {
+    local size
+    size=$(stat -c %s messages.etr)
+    write_begin
+    write_until $((size / 4))
+    browse 100 22 grow.etr
+    await '^0 new · [0-9.]+% · .* · event 1 '
+    same_lines 100 1 20 messages.etr
+    keys G
+    await '^following · .* · event [0-9,]+ '
+    await_not '\*\*\*'
+    write_until $((size / 2 + 3))
+    await '^following · .* · event [34][0-9],[0-9]+ '
+    await_not '\*\*\*'
+    keys k
+    await '^0 new · '
+    write_until $((size * 3 / 4))
+    await '^[12][0-9],[0-9]+ new · .* · event [34][0-9],[0-9]+ '
+    keys G
+    await '^following · .* · event [56][0-9],[0-9]+ '
+    keys Space
+    await '^paused · 0 new · '
+    write_until $((size - 5000))
+    await '^paused · 1?[0-9],[0-9]+ new · '
+    keys Space
+    await '^following · .* · event 7[0-9],[0-9]+ '
+    entered '&job,39[0-9]5\}'
+    await '^following · .* · event [57],[0-9]+ '
+    entered '&'
+    write_end
+    await '^100.0% · .* · event 80,000 '
+    same_lines 100 79981 20 messages.etr
+    keys g
+    same_lines 100 1 20 messages.etr
+}
+
+@test "a run that is appended to a recording is shown, too" {
+    cp messages.etr grow.etr
+    browse 100 22 grow.etr
+    await 'event 1 '
+    keys G
+    await 'event 80,000 '
+    exec 7>>grow.etr
+    flock 7
+    tail -c +25 messages.etr | head -c 100000 >&7
+    await '^following · .* · event (8[0-9]|9[0-9]|1[0-9]{2}),[0-9]+ '
+    tail -c +100025 messages.etr >&7
+    exec 7>&-
+    await '^100.0% · .* · event 160,000 '
+    await_not '\*\*\*'
+}
+
+@test "a recording that is killed, truncated or replaced while it is shown gives one line" {
+    write_begin
+    write_until 100000
+    browse 100 22 grow.etr
+    await '^0 new · .* event 1 '
+    keys G
+    await '^following'
+    exec 7>&-
+    await '^ *\*\*\* .*the recording is truncated'
+    terminal_end
+    for change in ': >grow.etr' 'mv grow.etr other.etr' 'cp messages.etr other.etr; mv other.etr grow.etr'; do
+        write_begin
+        write_until 100000
+        browse_to_end grow.etr
+        await 'event 1 '
+        eval "$change"
+        await '^etrace: grow.etr was (truncated|removed or replaced) while it was shown$'
+        await '^status 1$'
+        await '^echo$'
+        terminal_end
+        exec 7>&-
+    done
 }
 
 @test "several recordings, a part of one, and its conditions are shown" {

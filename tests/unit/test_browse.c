@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the window and the list of `etrace browse` over recordings of several segments: with and without an index,
- * appended, cut, damaged, and of several nodes. The lines of a window that reads everything must be those of a replay,
- * and every other way to a line must give the same line.
+ * appended, cut, damaged, of several nodes, and still being written. The lines of a window that reads everything must
+ * be those of a replay, and every other way to a line must give the same line.
  */
 #include "pipetest.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "commands/browse_growth.h"
 #include "commands/browse_list.h"
 #include "events/recfile.h"
 #include "events/recpack.h"
@@ -635,6 +637,255 @@ static void test_damaged(bool checkpoint)
     buf_release(&f);
 }
 
+/* ---- a recording that is still being written ---- */
+
+/* A writer that has locked the file, and a list that follows it. */
+struct written {
+    int fd;
+    const struct buf *all;
+    size_t len; /* bytes written so far */
+    struct browse_growth growth;
+    struct browse_list list;
+};
+
+static void write_until(struct written *g, size_t len)
+{
+    len = MIN(len, g->all->len);
+    if (pwrite(g->fd, g->all->data + g->len, len - g->len, (off_t)g->len) != (ssize_t)(len - g->len))
+        ok(false, "the file is written");
+    g->len = len;
+}
+
+/* Writes the beginning of a recording, and opens it as `etrace browse` does. */
+static void written_begin(struct written *g, const struct buf *all, size_t len, bool locks)
+{
+    struct err e;
+
+    forget();
+    *g = (struct written){.fd = open(path, O_RDWR | O_TRUNC), .all = all};
+    write_until(g, len);
+    if (locks)
+        flock(g->fd, LOCK_EX);
+    of = (struct browse_recording){.paths = {.items = path_items, .count = 1}};
+    ok(browse_growth_begin(&g->growth, &of, &e), "the recording is opened");
+    w = browse_window_new(&of);
+    browse_list_init(&g->list, &of, w);
+    browse_list_resize(&g->list, HEIGHT);
+    browse_list_begin(&g->list);
+    settle(&g->list);
+}
+
+static void written_end(struct written *g)
+{
+    browse_list_release(&g->list);
+    browse_growth_end(&g->growth);
+    close(g->fd);
+}
+
+static enum recgrow_news written_look(struct written *g)
+{
+    const enum recgrow_news news = browse_growth_look(&g->growth);
+
+    if (news == RECGROW_MORE || news == RECGROW_ENDED)
+        browse_list_grown(&g->list);
+    settle(&g->list);
+    while (browse_growth_count(&g->growth))
+        ;
+    return news;
+}
+
+/* The writer ends. The file counts as quiet at once, and not only after a second. */
+static enum recgrow_news written_quiet(struct written *g)
+{
+    flock(g->fd, LOCK_UN);
+    g->growth.file.grown_at -= 10000;
+    return written_look(g);
+}
+
+/* Returns true if each line of the screen is one of the reference. A result that is not there yet may be missing. */
+static bool shows_lines(const struct written *g)
+{
+    bool same = true;
+
+    for (uint64_t i = g->list.top; i < browse_window_end(w) && i < g->list.top + HEIGHT && same; i++) {
+        const struct browse_line *l = browse_window_line(w, i);
+        const size_t n = line_number(l->spot);
+        char *text = text_of_line(l);
+        same = n < nlines && lines[n].number == l->row.number &&
+               (lines[n].unpaired || !strncmp(lines[n].text, text, strlen(text)));
+        if (!same)
+            printf("# %s\n# wanted: %s\n", text, n < nlines ? lines[n].text : "no line");
+        free(text);
+    }
+    return same;
+}
+
+static bool is_at_end(const struct written *g)
+{
+    return g->list.follows && g->list.cursor + 1 == browse_window_end(w);
+}
+
+/* Keeps the lines of the whole recording as the reference while forget() forgets what is open. */
+static void read_reference(const struct buf *all, struct line **ret, size_t *ret_n)
+{
+    write_file(all);
+    open_recording();
+    read_lines();
+    *ret = lines;
+    *ret_n = nlines;
+    lines = NULL;
+    nlines = 0;
+}
+
+static void set_reference(struct line *reference, size_t n)
+{
+    lines = reference;
+    nlines = n;
+}
+
+static void test_following(const struct buf *all, size_t begin, bool locks, const char *what)
+{
+    struct written g;
+    struct line *reference;
+    size_t n;
+    unsigned bad = 0, looks = 0;
+
+    read_reference(all, &reference, &n);
+    written_begin(&g, all, begin, locks);
+    set_reference(reference, n);
+    is_number(of.grows, locks, what);
+    browse_list_last(&g.list);
+    settle(&g.list);
+    while (g.len < all->len && !bad) {
+        write_until(&g, g.len + 1 + any(9000));
+        const enum recgrow_news news = written_look(&g);
+        looks += news == RECGROW_MORE;
+        bad += news > RECGROW_MORE || !shows_lines(&g) || (looks && !is_at_end(&g));
+        bad += looks && browse_growth_new(&g.growth, false) != g.growth.events - g.growth.seen;
+        browse_growth_new(&g.growth, true);
+    }
+    ok(!bad && looks > 4, "%s: the last lines are shown as they come, %u times", what, looks);
+    ok(written_quiet(&g) == RECGROW_ENDED && !of.grows, "%s: the writer has gone", what);
+    ok(line_number(browse_list_chosen(&g.list)->spot) == n - 1 && !differs(&g.list, n - HEIGHT),
+       "%s: the lines at the end are those of the whole recording", what);
+    ok(!browse_window_damage(w)->status, "%s: nothing is damaged", what);
+    test_random_spots(what);
+    test_list(what);
+    written_end(&g);
+}
+
+/* A list whose last line is not chosen stays where it is, and the new events are counted. */
+static void test_staying(const struct buf *all)
+{
+    struct written g;
+    struct line *reference;
+    size_t n, at = 0;
+    unsigned bad = 0;
+
+    read_reference(all, &reference, &n);
+    written_begin(&g, all, all->len / 3, true);
+    set_reference(reference, n);
+    written_look(&g);
+    browse_growth_new(&g.growth, false);
+    const uint64_t before = g.growth.events;
+    browse_list_move(&g.list, 30, false);
+    settle(&g.list);
+    at = line_number(browse_list_chosen(&g.list)->spot);
+    while (g.len < all->len && !bad) {
+        write_until(&g, g.len + 1 + any(20000));
+        written_look(&g);
+        bad += line_number(browse_list_chosen(&g.list)->spot) != at || !shows_lines(&g);
+    }
+    ok(!bad, "a list in the middle stays there");
+    ok(browse_growth_new(&g.growth, false) == lines[n - 1].number - before && before, "%llu new events are counted",
+       (unsigned long long)browse_growth_new(&g.growth, false));
+    browse_list_last(&g.list);
+    settle(&g.list);
+    ok(is_at_end(&g) && line_number(browse_list_chosen(&g.list)->spot) == n - 1, "G goes to the new end");
+    browse_list_pause(&g.list);
+    ok(!g.list.follows, "and a pause stays there");
+    written_end(&g);
+}
+
+/* Cuts the file in each byte of the last blocks: only whole blocks are shown, and nothing counts as damage. */
+static void test_half_blocks(const struct buf *all)
+{
+    struct written g;
+    struct line *reference;
+    struct etw_block b;
+    size_t n, whole = sizeof(struct etw_file), next = whole;
+    unsigned bad = 0, blocks = 0;
+
+    read_reference(all, &reference, &n);
+    written_begin(&g, all, all->len - 3000, true);
+    set_reference(reference, n);
+    browse_list_last(&g.list);
+    settle(&g.list);
+    while (g.len < all->len && !bad) {
+        write_until(&g, g.len + 1);
+        while (next <= g.len) {
+            whole = next;
+            blocks += whole > all->len - 3000;
+            if (all->len - whole < sizeof(b))
+                break;
+            memcpy(&b, all->data + whole, sizeof(b));
+            next = whole + sizeof(b) + b.bytes;
+        }
+        written_look(&g);
+        bad += of.bytes != whole || browse_window_damage(w)->status || !shows_lines(&g) || !is_at_end(&g);
+    }
+    ok(!bad && blocks > 3, "cut in each byte of the last %u blocks", blocks);
+    written_end(&g);
+}
+
+/* A writer that is killed leaves half a block. A file that gets shorter, and one that is replaced, are noticed. */
+static void test_lost_files(const struct buf *all)
+{
+    char other[sizeof(path) + 2];
+    struct written g;
+
+    written_begin(&g, all, all->len - 300, true);
+    browse_list_last(&g.list);
+    settle(&g.list);
+    ok(!browse_window_damage(w)->status, "no damage while the recording is written");
+    ok(written_quiet(&g) == RECGROW_ENDED && is_at_end(&g), "the writer is killed");
+    const struct browse_line *last = browse_list_chosen(&g.list);
+    ok(last->row.own && strstr(last->text, "truncated"), "and the last line says so");
+    written_end(&g);
+
+    written_begin(&g, all, all->len / 2, true);
+    ok(!ftruncate(g.fd, (off_t)all->len / 3) && written_look(&g) == RECGROW_CUT, "a file that is truncated");
+    written_end(&g);
+
+    written_begin(&g, all, all->len / 2, true);
+    snprintf(other, sizeof(other), "%s.2", path);
+    ok(!rename(path, other) && written_look(&g) == RECGROW_REPLACED, "a file that is renamed");
+    close(open(path, O_CREAT | O_WRONLY, 0600));
+    ok(written_look(&g) == RECGROW_REPLACED, "and replaced");
+    unlink(other);
+    written_end(&g);
+}
+
+static void test_growing(void)
+{
+    struct buf f = {0}, more = {0};
+
+    make(&f, 1, 120);
+    test_following(&f, f.len / 4, true, "while it is written");
+    test_staying(&f);
+    test_half_blocks(&f);
+    test_lost_files(&f);
+    const size_t finished = f.len;
+    make(&more, 1, 40);
+    buf_add(&f, more.data + sizeof(struct etw_file), more.len - sizeof(struct etw_file));
+    test_following(&f, finished, false, "appended by a writer without a lock");
+    buf_release(&f);
+    buf_release(&more);
+    make(&f, 3, 60);
+    test_following(&f, f.len / 4, true, "three nodes, while it is written");
+    buf_release(&f);
+}
+
 int main(void)
 {
     seed = 7;
@@ -646,6 +897,7 @@ int main(void)
     test_cut();
     test_damaged(false);
     test_damaged(true);
+    test_growing();
     forget();
     unlink(path);
     return tap_end();

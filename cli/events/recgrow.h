@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watches the file of a recording that may still be written: how far its whole blocks reach, and where its checkpoints
+ * are. Reads only the headers of blocks.
+ */
+#ifndef ETRACE_RECGROW_H
+#define ETRACE_RECGROW_H
+
+#include "recseek.h"
+
+struct recgrow {
+    const char *path; /* borrowed */
+    int fd;
+    struct recseek seek;
+    bool begun;       /* the file has its header, and `seek` is open */
+    bool writes;      /* somebody writes the file, as far as known */
+    int64_t grown_at; /* loop_now() time of the last growth */
+};
+
+enum recgrow_news {
+    RECGROW_SAME,
+    RECGROW_MORE,     /* more whole blocks; somebody writes the file */
+    RECGROW_ENDED,    /* nobody writes the file any more */
+    RECGROW_CUT,      /* the file is shorter than its whole blocks were */
+    RECGROW_REPLACED, /* the path names another file, or none */
+};
+
+/* Looks at the file for the first time. Returns false, with an error, if it cannot be read. */
+bool recgrow_open(struct recgrow *g, const char *path, struct err *e);
+void recgrow_close(struct recgrow *g);
+
+/* Looks at the file again. */
+enum recgrow_news recgrow_look(struct recgrow *g);
+
+static inline uint64_t recgrow_whole(const struct recgrow *g)
+{
+    return g->seek.whole;
+}
+
+#endif
