@@ -182,3 +182,17 @@ void browse_draw_list(const struct browse_draw *d, struct browse_list *l, unsign
     }
     buf_release(&text);
 }
+
+void browse_draw_plain(const struct browse_draw *d, struct browse_list *l, struct buf *to)
+{
+    const uint64_t first = browse_window_first(l->window), end = browse_window_end(l->window);
+    struct buf text = {0};
+
+    for (uint64_t i = MAX(l->top, first); i < MIN(end, l->top + l->height); i++) {
+        buf_clear(&text);
+        browse_put_line(d, l, i, &text);
+        grid_cut(to, buf_view(&text), d->columns);
+        buf_char(to, '\n');
+    }
+    buf_release(&text);
+}

@@ -20,6 +20,8 @@ void browse_draw_begin(struct buf *to, unsigned line);
 void browse_draw_text(const struct browse_draw *d, struct buf *to, struct str text, bool bold);
 /* Draws the lines of the list from a line of the screen on. */
 void browse_draw_list(const struct browse_draw *d, struct browse_list *l, unsigned line, struct buf *to);
+/* Appends the lines of the list as lines of text, none of them as the chosen one. */
+void browse_draw_plain(const struct browse_draw *d, struct browse_list *l, struct buf *to);
 /* Appends the time of an event, and the date if there is room. */
 void browse_draw_time(const struct browse_draw *d, const struct event_row *row, struct buf *to);
 /* Appends a number with a comma before each group of three digits. */

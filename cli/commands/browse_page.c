@@ -51,9 +51,10 @@ bool browse_page_step(struct browse_page *p)
 
     if (!p->reader)
         return false;
-    if (browse_reader_next(p->reader, &ignored) >= BROWSE_END)
+    const enum browse_got got = browse_reader_next(p->reader, &ignored);
+    if (got >= BROWSE_END)
         browse_page_close(p);
-    return true;
+    return got != BROWSE_WAITS; /* the result of the call may still come */
 }
 
 void browse_page_close(struct browse_page *p)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/utf8.h"
 #include "../views/grid.h"
@@ -15,6 +16,7 @@
 #define SLICE_MS 30   /* reading between two looks at the keys */
 #define RESIZE_MS 200 /* the loop does not wake when the size of the terminal changes, so look that often */
 #define LOOK_MS 100   /* between two looks at a file that may grow */
+#define LAST_MS 2000  /* at the end: reading the last lines, which a filter may make rare */
 #define BACKLOG_FULL (256u << 10)
 #define QUEUED 32 /* keys that wait until the lines of the screen are known */
 #define TYPED 400 /* bytes of a prompt */
@@ -38,7 +40,7 @@ static const char help[] =
     "(                the next event of the same process\n"
     "t                times: of day, since the first event, since the line before\n"
     "Ctrl-C           stop a search; otherwise end\n"
-    "Esc q            back; q ends the program\n"
+    "Esc q            back; q ends the program, and a live trace\n"
     "\n"
     "-> …             the result comes later, or never: ) looks for it\n";
 
@@ -70,6 +72,8 @@ struct browse_screen {
     bool backward; /* the direction of the last search */
     int64_t slow_ns;
     struct buf message; /* an error */
+    const char *title;
+    struct buf note; /* of browse_screen_note() */
 };
 
 /* ---- drawing ---- */
@@ -83,13 +87,19 @@ static void draw_title(struct browse_screen *s, struct buf *to)
 {
     struct buf b = {0};
 
-    buf_printf(&b, "etrace browse · %s", s->paged ? s->page.title : s->o->title);
+    buf_printf(&b, "etrace browse · %s", s->paged ? s->page.title : s->title);
     if (s->filter->text && !s->paged)
         buf_printf(&b, " · & %s", s->filter->text);
     utf8_make_safe((char *)(uintptr_t)buf_cstr(&b));
     browse_draw_begin(to, 1);
     browse_draw_text(&s->draw, to, buf_view(&b), true);
     buf_release(&b);
+}
+
+/* Begins a part of the last line. */
+static void begin_part(struct buf *to)
+{
+    buf_puts(to, to->len ? " · " : "");
 }
 
 /* Appends how far a place in the file is from its begin. Several files have no common place. */
@@ -114,16 +124,17 @@ static bool is_following(const struct browse_screen *s)
 /* Appends whether new events are shown as they come, or how many have come since that ended. */
 static void put_growth(struct browse_screen *s, struct buf *to)
 {
-    if (!is_growing(s))
+    if (!is_growing(s) || s->note.len)
         return;
     const uint64_t new = browse_growth_new(s->o->growth, s->list.follows);
+    begin_part(to);
     if (s->list.follows) {
-        buf_puts(to, "following · ");
+        buf_puts(to, "following");
         return;
     }
     buf_puts(to, s->paused ? "paused · " : "");
     browse_draw_number(to, new);
-    buf_puts(to, " new · ");
+    buf_puts(to, " new");
 }
 
 static void put_position(struct browse_screen *s, struct buf *to)
@@ -131,15 +142,24 @@ static void put_position(struct browse_screen *s, struct buf *to)
     const struct browse_line *line = browse_list_chosen(&s->list);
     const bool last = browse_window_over(s->window) && s->list.cursor + 1 == browse_window_end(s->window);
 
-    if (!is_following(s)) {
+    if (s->of->bytes && !is_following(s)) {
+        begin_part(to);
         put_share(s, last ? s->of->bytes : line->place, to);
-        buf_puts(to, s->of->bytes && !line->row.own ? " · " : "");
     }
     if (line->row.own)
         return;
+    begin_part(to);
     browse_draw_time(&s->draw, &line->row, to);
     buf_puts(to, " · event ");
     browse_draw_number(to, line->row.number);
+}
+
+static void put_busy(struct browse_screen *s, struct buf *to)
+{
+    begin_part(to);
+    buf_puts(to, browse_list_searches(&s->list) ? "searching " : "reading ");
+    put_share(s, browse_window_place(s->window), to);
+    buf_puts(to, " · Ctrl-C stops");
 }
 
 static void put_message(struct browse_screen *s, struct buf *to)
@@ -150,29 +170,34 @@ static void put_message(struct browse_screen *s, struct buf *to)
         buf_str(to, buf_view(&s->message));
     else if (s->list.message)
         buf_puts(to, s->list.message);
+    if (!s->note.len)
+        return;
+    begin_part(to);
+    buf_str(to, buf_view(&s->note));
 }
 
 static void put_status(struct browse_screen *s, bool busy, struct buf *to)
 {
+    const bool waits = busy && !is_following(s);
+
     put_message(s, to);
-    buf_puts(to, to->len ? " · " : "");
     if (s->paged) {
+        begin_part(to);
         buf_puts(to, s->page.reader ? "reading · Esc back" : "Esc back");
         return;
     }
     put_growth(s, to);
-    if (busy && !is_following(s)) {
-        buf_puts(to, browse_list_searches(&s->list) ? "searching " : "reading ");
-        put_share(s, browse_window_place(s->window), to);
-        buf_puts(to, " · Ctrl-C stops");
+    if (waits) {
+        put_busy(s, to);
     } else if (browse_list_has(&s->list)) {
         put_position(s, to);
     } else {
+        begin_part(to);
         buf_puts(to, s->filter->text ? "no event matches" : "no event");
     }
     if (s->pattern)
         buf_printf(to, " · %c%s", s->backward ? '?' : '/', s->pattern);
-    buf_puts(to, busy && !is_following(s) ? "" : " · h help");
+    buf_puts(to, waits ? "" : " · h help");
 }
 
 static void put_prompt(const struct browse_screen *s, struct buf *to)
@@ -746,9 +771,12 @@ static bool count_slice(struct browse_screen *s)
     return false;
 }
 
-/* Serves everything once. Returns the loop_now() time at which it must be called again at the latest. */
-static int64_t take_turn(struct browse_screen *s)
+int64_t browse_screen_turn(struct browse_screen *s)
 {
+    struct err e;
+    bool closed;
+
+    s->done |= out_failed(s->ctx->out, &closed, &e);
     resize_screen(s);
     look_at_file(s);
     serve_interrupt(s);
@@ -760,18 +788,12 @@ static int64_t take_turn(struct browse_screen *s)
                                                          : loop_now() + RESIZE_MS;
 }
 
-static void browse_loop(struct browse_screen *s)
+bool browse_screen_done(const struct browse_screen *s)
 {
-    struct err e;
-    bool closed;
-
-    while (!s->done && !out_failed(s->ctx->out, &closed, &e)) {
-        const int64_t next = take_turn(s);
-        loop_step(&s->ctx->loop, next);
-    }
+    return s->done;
 }
 
-static void open_screen(struct browse_screen *s)
+void browse_screen_open(struct browse_screen *s)
 {
     struct buf b = {0};
 
@@ -783,7 +805,7 @@ static void open_screen(struct browse_screen *s)
     loop_add(&s->ctx->loop, &s->fd);
 }
 
-static void close_screen(struct browse_screen *s)
+void browse_screen_close(struct browse_screen *s)
 {
     struct buf b = {0};
 
@@ -795,28 +817,87 @@ static void close_screen(struct browse_screen *s)
     ctx_flush(s->ctx, 0); /* messages follow, and must not go to the screen */
 }
 
+/* ---- the screen ---- */
+
+struct browse_screen *browse_screen_new(struct ctx *ctx, struct browse_recording *of, struct browse_filter *filter,
+                                        const struct browse_options *o)
+{
+    struct browse_screen *s = mem_zalloc(sizeof(*s));
+
+    *s = (struct browse_screen){.ctx = ctx,
+                                .of = of,
+                                .filter = filter,
+                                .o = o,
+                                .title = o->title,
+                                .dirty = true,
+                                .counted = ctx->interrupts};
+    s->draw = (struct browse_draw){.color = of->look.colour, .time = o->time, .of_day = o->utc ? TIME_UTC : TIME_LOCAL};
+    s->window = browse_window_new(of);
+    browse_list_init(&s->list, of, s->window);
+    browse_list_begin(&s->list);
+    return s;
+}
+
+int browse_screen_free(struct browse_screen *s)
+{
+    const struct err *damage = s->lost.status           ? &s->lost
+                               : s->list.trouble.status ? &s->list.trouble
+                                                        : browse_window_damage(s->window);
+    const int status = damage->status ? ctx_fail(s->ctx, damage) : 0;
+
+    browse_page_release(&s->page);
+    browse_list_release(&s->list);
+    browse_window_free(s->window);
+    regex_free(s->regex);
+    free(s->pattern);
+    buf_release(&s->message);
+    buf_release(&s->note);
+    free(s);
+    return status;
+}
+
+void browse_screen_follow(struct browse_screen *s)
+{
+    browse_list_last(&s->list);
+}
+
+void browse_screen_title(struct browse_screen *s, const char *text)
+{
+    s->title = text;
+    s->dirty = true;
+}
+
+void browse_screen_note(struct browse_screen *s, const char *text)
+{
+    buf_clear(&s->note);
+    buf_puts(&s->note, text);
+    s->dirty = true;
+}
+
+void browse_screen_last(struct browse_screen *s, struct buf *to)
+{
+    s->look_at = 0;
+    look_at_file(s);
+    browse_list_last(&s->list);
+    const int64_t until = loop_now() + LAST_MS;
+    while (browse_list_step(&s->list) && loop_now() < until)
+        ;
+    note_first(s);
+    if (!browse_list_waits(&s->list))
+        browse_draw_plain(&s->draw, &s->list, to);
+}
+
 int browse_screen_run(struct ctx *ctx, struct browse_recording *of, struct browse_filter *filter,
                       const struct browse_options *o)
 {
-    struct browse_screen s =
-        {.ctx = ctx, .of = of, .filter = filter, .o = o, .dirty = true, .counted = ctx->interrupts};
+    struct browse_screen *s = browse_screen_new(ctx, of, filter, o);
 
-    s.draw = (struct browse_draw){.color = of->look.colour, .time = o->time, .of_day = o->utc ? TIME_UTC : TIME_LOCAL};
-    s.window = browse_window_new(of);
-    browse_list_init(&s.list, of, s.window);
-    browse_list_begin(&s.list);
-    open_screen(&s);
-    browse_loop(&s);
-    close_screen(&s);
-    const struct err *damage = s.lost.status           ? &s.lost
-                               : s.list.trouble.status ? &s.list.trouble
-                                                       : browse_window_damage(s.window);
-    const int status = damage->status ? ctx_fail(ctx, damage) : 0;
-    browse_page_release(&s.page);
-    browse_list_release(&s.list);
-    browse_window_free(s.window);
-    regex_free(s.regex);
-    free(s.pattern);
-    buf_release(&s.message);
-    return status;
+    browse_screen_open(s);
+    while (!s->done) {
+        const int64_t next = browse_screen_turn(s);
+        if (!s->done)
+            loop_step(&ctx->loop, next);
+    }
+    browse_screen_close(s);
+    return browse_screen_free(s);
 }

@@ -9,6 +9,7 @@
 #include "../ground/screen.h"
 #include "../trace/assertions.h"
 #include "../trace/child.h"
+#include "browse_trace.h"
 #include "cmd.h"
 #include "../trace/command_node.h"
 #include "../trace/habits.h"
@@ -116,6 +117,19 @@ static bool reject_command(const struct texts *words, struct err *e)
     return true;
 }
 
+/* Begins --browse, unless something else uses the terminal, or events come only with a snapshot. */
+static bool begin_browse(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
+                         const struct texts *words, char **command, const struct ring_opts *ring, struct err *e)
+{
+    if (command)
+        return err_set(e, ERR_USAGE, "--browse cannot be combined with -- COMMAND, which uses the terminal itself");
+    if (ring->on)
+        return err_set(e, ERR_USAGE,
+                       "--browse cannot be combined with --ring and --snapshot-when; etrace browse shows "
+                       "their recordings");
+    return browse_trace_begin(b, ctx, view, what, words, e);
+}
+
 static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
@@ -125,11 +139,12 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
     struct assert_opts asserts = {0};
     struct recorder_opts recorder = RECORDER_OPTS_INIT;
     struct talk_opts talk = {0};
-    struct opt_use uses[] = {{&node_group, &node},      {&what_group, &what},         {&limit_group, &limit},
-                             {&view_group, &view},      {&recorder_group, &recorder}, {&snapshot_group, &recorder},
-                             {&assert_group, &asserts}, {&talk_group, &talk}};
+    struct opt_use uses[] = {{&node_group, &node},         {&what_group, &what},      {&limit_group, &limit},
+                             {&view_group, &view},         {&screen_group, &view},    {&recorder_group, &recorder},
+                             {&snapshot_group, &recorder}, {&assert_group, &asserts}, {&talk_group, &talk}};
     struct texts words = {0};
     struct table_screen screen;
+    struct browse_trace browse = {0};
     struct snapshot_stacks *stacks = NULL;
     struct buf unmatched = {0};
     struct arena arena;
@@ -148,13 +163,14 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
                                  .unmatched = &unmatched};
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
-        const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e);
+        const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
+                           (!view.browse || begin_browse(&browse, ctx, &view, &what, &words, rest, &limit.ring, &e));
         if (limit.ring.then.stacks) {
             stacks = snapshot_stacks_new(ctx);
             o.moment = snapshot_stacks_moment(stacks);
         }
         if (!rest && !limit.ring.on && screen_can(STDIN_FILENO, STDOUT_FILENO))
-            o.table = &screen.table;
+            o.table = view.browse ? &browse.table : &screen.table;
         if (!knows || reject_command(&words, &e))
             status = ctx_fail(ctx, &e);
         else if (!words.count && !what.files.count)
@@ -168,6 +184,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         if (!rest && !status)
             unmatched_show(ctx, &o, buf_cstr(&unmatched));
         table_screen_release(&screen);
+        browse_trace_end(&browse);
         snapshot_stacks_free(stacks);
     }
     buf_release(&unmatched);
@@ -186,9 +203,11 @@ static const char about[] = "  etrace 'lists:seq/2'                            c
                             "  etrace 'my_app:_' -- mix run                    a node that etrace starts\n"
                             "\netrace-expr(7) explains expressions. Each expression is one argument.\n";
 
-static const struct opt_group *const groups[] = {&node_group,   &what_group,     &limit_group,
-                                                 &view_group,   &recorder_group, &snapshot_group,
-                                                 &assert_group, &talk_group,     NULL};
+static const struct opt_group *const groups[] = {&node_group,     &what_group,
+                                                 &limit_group,    &view_group,
+                                                 &screen_group,   &recorder_group,
+                                                 &snapshot_group, &assert_group,
+                                                 &talk_group,     NULL};
 const struct cmd cmd_trace = {
     .name = "trace",
     .usage = "[-n NODE] [OPTIONS] EXPR... [-- COMMAND...]",

@@ -109,6 +109,11 @@ static const struct opt view_rows[] = {
     LINE_ROWS,
 };
 
+static const struct opt screen_rows[] = {
+    ROW(0, "browse", NULL, OPT_FLAG, view_opts, browse,
+        "show the events in a list on the whole terminal, with searches and filters: see etrace browse"),
+};
+
 static const struct opt assert_rows[] = {
     ROW(0, "expect", "EXPR", OPT_TEXTS, assert_opts, expects,
         "exit with status 11 unless this held for an event: 'ret == ok'; repeatable, each must hold once"),
@@ -152,6 +157,7 @@ GROUP(what, "What is traced");
 GROUP(limit, "Limits");
 GROUP(view, "What is shown");
 GROUP(line, "Which lines, and how");
+GROUP(screen, "The screen");
 GROUP(assert, "Assertions");
 GROUP(recorder, "The flight recorder");
 GROUP(snapshot, "Snapshots of the flight recorder");

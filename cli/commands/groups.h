@@ -14,6 +14,7 @@ extern const struct opt_group tls_group;    /* the TLS options of node_group alo
 extern const struct opt_group what_group;   /* struct what_opts */
 extern const struct opt_group limit_group;  /* struct limit_opts */
 extern const struct opt_group view_group;   /* struct view_opts */
+extern const struct opt_group screen_group; /* struct view_opts: the screen of a live trace */
 extern const struct opt_group line_group;   /* the options of view_group for lines of text: conditions, terms, times */
 extern const struct opt_group assert_group; /* struct assert_opts */
 extern const struct opt_group recorder_group; /* struct recorder_opts */

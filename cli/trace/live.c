@@ -353,6 +353,8 @@ static void live_end(struct live *l)
 
     take_leftover(l);
     ctx_let_die(l->ctx, false);
+    if (l->view.record) /* the command reads what was written */
+        l->status = outputs_flush(&l->outputs, l->ctx, l->status);
     redraw_close(&l->redraw);
     const bool ran = !l->status && !l->o->what->dry_run;
     if (!l->status && live_none_came(l) && !l->unread) {

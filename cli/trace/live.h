@@ -17,7 +17,8 @@ struct child;
 /*
  * A table on the terminal that the command draws again and again while the trace runs. It is the view of standard
  * output, which is the only output; the view has SINK_AGAIN. live_run() fills in `text`, `totals` and `ran_ms`, and
- * calls the functions.
+ * calls the functions. With view_opts.record, standard output has no view, `text` is not used, and the command draws
+ * what it reads from that file.
  */
 struct live_table {
     void *data;

@@ -213,7 +213,7 @@ static bool live_open(struct live *l, const char *default_view, struct err *e)
     if (ok && t && t->if_counts && !prints_a_table(l))
         l->own.table = NULL;
     if (ok && l->own.table)
-        redraw_begin(&l->redraw, l->ctx, l->own.table, &l->outputs.views[0]);
+        redraw_begin(&l->redraw, l->ctx, l->own.table, l->view.record ? NULL : &l->outputs.views[0]);
     return ok;
 }
 

@@ -2,6 +2,7 @@
 #include "outputs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -327,6 +328,22 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     return outputs_complete(s, o);
 }
 
+/* Adds the file of view_opts.record, which the caller has made, instead of standard output. */
+static bool add_record(struct outputs *s, const struct view_opts *o, const struct sink_type **ret_type, struct err *e)
+{
+    const int fd = open(o->record, O_WRONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return err_set(e, ERR_RUN, "cannot write %s: %s", o->record, strerror(errno));
+    if (!out_claim(fd, false, o->record, e)) { /* the lock says that the recording is still being written */
+        close(fd);
+        return false;
+    }
+    *ret_type = sink_by_name("record");
+    outputs_add(s, out_new(fd, true, "the file for the list"), *ret_type, look_of(o));
+    return true;
+}
+
 /* Adds standard output, unless one of `files` takes its view. */
 static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files,
                     const char *default_view, const struct sink_type **ret_type, struct err *e)
@@ -339,7 +356,11 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     look.width = tty ? tty_columns(STDOUT_FILENO) : 0;
     look.width -= look.width > 1 && o->live;
     *s = (struct outputs){.loop = &ctx->loop, .own = ctx->out};
-    const struct sink_type *type = check_options(o, e) ? type_by_name(name, e) : NULL;
+    if (!check_options(o, e))
+        return false;
+    if (o->record)
+        return add_record(s, o, ret_type, e);
+    const struct sink_type *type = type_by_name(name, e);
     if (!type)
         return false;
     if (o->tables && !o->as && !o->summary)

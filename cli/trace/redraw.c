@@ -17,7 +17,10 @@ static bool write_table(void *output, struct buf *bytes)
 
 void redraw_begin(struct redraw *r, struct ctx *ctx, struct live_table *table, struct view *view)
 {
-    *r = (struct redraw){.ctx = ctx, .table = table, .original = *view, .due = -1};
+    *r = (struct redraw){.ctx = ctx, .table = table, .due = -1};
+    if (!view)
+        return;
+    r->original = *view;
     view->write = write_table;
     view->output = r;
 }

@@ -15,7 +15,7 @@ struct redraw {
     int64_t due;              /* loop_now() time at which the text is made again; -1: the table is not on the screen */
 };
 
-/* Lets the table have the output of the view, which is the only one. */
+/* Lets the table have the output of the view, which is the only one. NULL: the table makes its text itself. */
 void redraw_begin(struct redraw *r, struct ctx *ctx, struct live_table *table, struct view *view);
 /*
  * Puts the table on the screen. Makes its text again if it is time (*ret_fresh), and draws it. Returns false if the

@@ -106,9 +106,11 @@ struct view_opts {
     int terms; /* enum terms_style */
     bool elixir;
     struct texts greps, wheres;
-    const char *by; /* keys and aggregates that count all events; NULL: none */
-    bool live;      /* set by code: a table on the terminal is redrawn, which leaves the last column free */
-    bool tables;    /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
+    const char *by;     /* keys and aggregates that count all events; NULL: none */
+    bool browse;        /* the events are shown in the list of `etrace browse` */
+    const char *record; /* set by code: this file gets a recording, and standard output no view; NULL: no file */
+    bool live;          /* set by code: a table on the terminal is redrawn, which leaves the last column free */
+    bool tables; /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
     bool invert;
     bool utc, relative, delta;
     int color;                     /* index into "auto|always|never" */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "browse_trace.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../events/recfile.h"
+#include "../ground/mem.h"
+#include "../ground/screen.h"
+#include "../ground/tty.h"
+#include "browse_draw.h"
+
+#define FILE_MOST ((uint64_t)1 << 30) /* bytes of disk space for the file */
+#define FILE_KEEP (FILE_MOST / 8 * 7) /* what stays when the oldest events go */
+#define FILE_HEAD ((uint64_t)1 << 20) /* the beginning, with the request, always stays */
+#define FIGURES_MS 1000               /* between two counts of events in the title */
+
+/* ---- the file ---- */
+
+/* Makes a file without a name in a directory. Returns -1 if it cannot. */
+static int make_unnamed(const char *directory)
+{
+    char path[4096];
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd >= 0 || snprintf(path, sizeof(path), "%s/etrace-XXXXXX", directory) >= (int)sizeof(path))
+        return fd;
+    fd = mkostemp(path, O_CLOEXEC); /* not every file system has O_TMPFILE */
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+/* Makes the file where there is room for it: /tmp may be in memory. */
+static bool make_file(struct browse_trace *b, struct err *e)
+{
+    const char *given = getenv("TMPDIR");
+    const char *const directories[] = {given && *given ? given : "/var/tmp", "/var/tmp", "/tmp"};
+
+    for (size_t i = 0; i < ARRAY_LEN(directories) && b->file < 0; i++)
+        b->file = make_unnamed(directories[i]);
+    if (b->file < 0) {
+        err_set(e, ERR_RUN, "cannot make a file for the list in %s", directories[0]);
+        err_hint(e, "TMPDIR names the directory");
+        return false;
+    }
+    snprintf(b->path, sizeof(b->path), "/proc/self/fd/%d", b->file);
+    return true;
+}
+
+/*
+ * Frees the disk space of the oldest events, up to a checkpoint: a reader that begins at the next one may read back
+ * behind it. Does nothing while the file is smaller than its limit.
+ */
+static void free_oldest(struct browse_trace *b)
+{
+    struct browse_recording *of = &b->of;
+    size_t first = of->first;
+
+    if (of->bytes - b->freed <= FILE_MOST || b->full)
+        return;
+    while (first + 1 < of->segments && of->bytes - of->places[first] > FILE_KEEP)
+        first++;
+    const uint64_t until = first > 1 ? of->places[first - 2] : 0;
+    b->full = until <= FILE_HEAD || fallocate(b->file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)FILE_HEAD,
+                                              (off_t)(until - FILE_HEAD));
+    if (b->full)
+        return;
+    of->first = first;
+    b->freed = until;
+}
+
+/* ---- the screen ---- */
+
+static void put_title(struct browse_trace *b)
+{
+    const struct totals *t = b->table.totals;
+    uint64_t lost = 0;
+
+    buf_clear(&b->title);
+    buf_str(&b->title, buf_view(&b->words));
+    if (t) {
+        buf_puts(&b->title, " · ");
+        browse_draw_number(&b->title, t->seen);
+        buf_puts(&b->title, " events");
+        for (size_t i = 0; i < ETW_LOSSES; i++)
+            lost += t->lost[i];
+    }
+    if (lost) {
+        buf_puts(&b->title, " · ");
+        browse_draw_number(&b->title, lost);
+        buf_puts(&b->title, " lost");
+    }
+    if (b->freed)
+        buf_puts(&b->title, " · the list has the last 1 GB");
+    browse_screen_title(b->screen, buf_cstr(&b->title));
+}
+
+/* Reads the request at the beginning of the file. Returns false while it is not written yet. */
+static bool read_request(struct browse_trace *b)
+{
+    struct source_item item;
+    struct err ignored;
+    struct source *s = recfile_open(b->path, &ignored);
+    bool ok = false;
+
+    if (!s)
+        return false;
+    recfile_bound(s, (uint64_t)lseek(b->file, 0, SEEK_END));
+    if (source_next(s, &item, 0, &ignored) == SOURCE_ITEM) {
+        ok = true;
+        if (item.type == SOURCE_SPECS)
+            buf_str(&b->request, item.bytes);
+    }
+    source_close(s);
+    return ok;
+}
+
+/* Opens the screen once the file has its first block. */
+static bool begin_screen(struct browse_trace *b)
+{
+    struct browse_filter none;
+    struct err e;
+
+    if (b->screen || !read_request(b))
+        return b->screen;
+    b->filter = (struct browse_filter){.view = b->view, .part = &b->part, .request = buf_view(&b->request)};
+    if (!browse_growth_begin(&b->growth, &b->of, &e) ||
+        !browse_filter_set(&b->filter, NULL, &b->of.filter, &none, &e)) {
+        ctx_fail(b->ctx, &e);
+        return false;
+    }
+    b->screen = browse_screen_new(b->ctx, &b->of, &b->filter, &b->options);
+    browse_screen_follow(b->screen);
+    browse_screen_open(b->screen);
+    b->open = true;
+    put_title(b);
+    return true;
+}
+
+static void close_screen(struct browse_trace *b)
+{
+    if (b->open)
+        browse_screen_close(b->screen);
+    b->open = false;
+}
+
+static void turn_came(void *owner)
+{
+    ((struct browse_trace *)owner)->timer.due = -1; /* the next draw() sets it */
+}
+
+static void screen_begin(void *data)
+{
+    struct browse_trace *b = data;
+
+    b->timer = (struct loop_timer){.due = loop_now(), .run = turn_came, .owner = b};
+    loop_start(&b->ctx->loop, &b->timer);
+}
+
+/* Ends the trace when the user leaves the screen, and gives the terminal back at once: nodes may need time to end. */
+static bool screen_draw(void *data, bool fresh)
+{
+    struct browse_trace *b = data;
+
+    if (!begin_screen(b)) {
+        b->timer.due = loop_now() + 20;
+        return true;
+    }
+    if (fresh)
+        put_title(b);
+    b->timer.due = MAX(browse_screen_turn(b->screen), loop_now());
+    free_oldest(b);
+    if (browse_screen_done(b->screen))
+        close_screen(b);
+    return b->open && !b->full;
+}
+
+/* Says why the trace has ended: in the last message, which is kept for later. */
+static void say_end(struct browse_trace *b)
+{
+    static const struct str name = STR("etrace: ");
+    struct buf text = {0}, line = {0};
+    struct str kept = buf_view(&b->ctx->kept);
+
+    buf_puts(&text, b->full ? "the trace has ended, because its file has 1 GB" : "the trace has ended");
+    kept.len -= kept.len && kept.at[kept.len - 1] == '\n';
+    for (const char *end; (end = memchr(kept.at, '\n', kept.len));)
+        kept = (struct str){end + 1, kept.len - (size_t)(end + 1 - kept.at)};
+    browse_plain(&line, kept.at, kept.len);
+    const size_t begin = line.len >= name.len && !memcmp(line.data, name.at, name.len) ? name.len : 0;
+    if (line.len)
+        buf_printf(&text, " · %s", buf_cstr(&line) + begin);
+    browse_screen_note(b->screen, buf_cstr(&text));
+    buf_release(&text);
+    buf_release(&line);
+}
+
+/* Shows what there is until the user leaves the screen, if the trace has ended by itself. */
+static void show_rest(struct browse_trace *b)
+{
+    say_end(b);
+    put_title(b);
+    while (!browse_screen_done(b->screen)) {
+        const int64_t next = browse_screen_turn(b->screen);
+        if (!browse_screen_done(b->screen))
+            loop_step(&b->ctx->loop, next);
+    }
+    close_screen(b);
+}
+
+/* Prints the last lines, so that they stay on the terminal. */
+static void screen_end(void *data)
+{
+    struct browse_trace *b = data;
+    struct buf last = {0};
+
+    loop_stop(&b->ctx->loop, &b->timer);
+    if (!b->screen)
+        return;
+    if (b->open)
+        show_rest(b);
+    browse_screen_last(b->screen, &last);
+    out_take(b->ctx->out, &last);
+    buf_release(&last);
+    ctx_flush(b->ctx, 0); /* the messages that were kept follow */
+}
+
+/* ---- the trace ---- */
+
+static bool check_options(const struct view_opts *view, struct err *e)
+{
+    const char *other = view->as        ? "--as"
+                        : view->json    ? "--json"
+                        : view->summary ? "-c"
+                        : view->by      ? "--by"
+                        : view->fields  ? "--fields"
+                        : view->format  ? "--format"
+                                        : NULL;
+
+    if (other) {
+        err_set(e, ERR_USAGE, "--browse shows events in a list, so it cannot be combined with %s", other);
+        err_hint(e, "-o FILE has any other view of the same trace");
+        return false;
+    }
+    if (view->utc + view->relative + view->delta > 1)
+        return err_set(e, ERR_USAGE, "--utc, --relative and --delta cannot be combined");
+    if (view->elixir && view->terms)
+        return err_set(e, ERR_USAGE, "--elixir and --terms cannot be combined");
+    if (screen_can(STDIN_FILENO, STDOUT_FILENO))
+        return true;
+    return err_set(e, ERR_USAGE, "--browse needs a terminal; without it, the events are lines of text");
+}
+
+bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
+                        const struct texts *words, struct err *e)
+{
+    *b = (struct browse_trace){.ctx = ctx,
+                               .view = view,
+                               .file = -1,
+                               .part = {.lets = what->lets, .records = what->records}};
+    b->growth.file.fd = -1;
+    if (!check_options(view, e) || !make_file(b, e))
+        return false;
+    view->record = b->path;
+    texts_add(&b->of.paths, b->path);
+    b->of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
+                               .terms = view->elixir ? TERMS_ELIXIR : (enum terms_style)view->terms};
+    for (size_t i = 0; i < words->count; i++)
+        buf_printf(&b->words, "%s%s", i ? "  " : "", words->items[i]);
+    b->options = (struct browse_options){.title = buf_cstr(&b->words),
+                                         .time = view->delta      ? TIME_DELTA
+                                                 : view->relative ? TIME_RELATIVE
+                                                 : view->utc      ? TIME_UTC
+                                                                  : TIME_LOCAL,
+                                         .utc = view->utc,
+                                         .growth = &b->growth};
+    b->table = (struct live_table){.data = b,
+                                   .interval_ms = FIGURES_MS,
+                                   .open = screen_begin,
+                                   .draw = screen_draw,
+                                   .close = screen_end};
+    return true;
+}
+
+void browse_trace_end(struct browse_trace *b)
+{
+    if (!b->ctx)
+        return;
+    if (b->screen)
+        browse_screen_free(b->screen);
+    browse_filter_release(&b->filter);
+    browse_growth_end(&b->growth);
+    free(b->of.places);
+    texts_release(&b->of.paths);
+    if (b->file >= 0)
+        close(b->file);
+    buf_release(&b->words);
+    buf_release(&b->title);
+    buf_release(&b->request);
+}
