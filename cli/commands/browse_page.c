@@ -31,14 +31,14 @@ void browse_page_text(struct browse_page *p, const char *title, const char *text
 }
 
 bool browse_page_event(struct browse_page *p, const char *title, const struct browse_recording *of,
-                       const struct browse_line *line, struct err *e)
+                       const struct browse_line *line, const struct sink_type *view, struct err *e)
 {
     begin_page(p, title);
-    p->terms = true;
+    p->terms = view == &event_page;
     p->of = *of;
     p->of.filter = (struct pipeline_options){0};
-    p->sought = (struct event_sought){line->row.number, line->row.who, line->row.node, PATIENCE};
-    p->view = (struct view){.type = &event_page, .look = of->look, .write = browse_page_write, .output = p};
+    p->sought = (struct event_sought){line->row.number, line->row.who, line->row.node, PATIENCE, line->row.dur_ns};
+    p->view = (struct view){.type = view, .look = of->look, .write = browse_page_write, .output = p};
     p->view.look.colour = false;
     p->view.look.sought = &p->sought;
     p->reader = browse_reader_open(&p->of, &p->view, line->spot.segment, e);

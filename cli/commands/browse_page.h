@@ -23,9 +23,12 @@ struct browse_page {
 };
 
 void browse_page_text(struct browse_page *p, const char *title, const char *text);
-/* Begins to read an event. Returns false, with an error, if a file cannot be read. */
+/*
+ * Begins to read an event for a view of one event (look.sought). Returns false, with an error, if a file cannot be
+ * read.
+ */
 bool browse_page_event(struct browse_page *p, const char *title, const struct browse_recording *of,
-                       const struct browse_line *line, struct err *e);
+                       const struct browse_line *line, const struct sink_type *view, struct err *e);
 /* Reads a little of an event. Returns true if there is more to read. */
 bool browse_page_step(struct browse_page *p);
 void browse_page_close(struct browse_page *p); /* stops to read; keeps the memory for the next text */

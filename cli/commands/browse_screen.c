@@ -9,6 +9,7 @@
 #include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/utf8.h"
+#include "../views/event_again.h"
 #include "../views/grid.h"
 #include "browse_page.h"
 #include "opts.h"
@@ -38,6 +39,8 @@ static const char help[] =
     ">                the next slow event; the first time it asks how slow\n"
     ")                from a call to the line of its result, and back\n"
     "(                the next event of the same process\n"
+    "x                commands that trace more of the same: this function, in this process, slower; the end prints "
+    "them\n"
     "t                times: of day, since the first event, since the line before\n"
     "Ctrl-C           stop a search; otherwise end\n"
     "Esc q            back; q ends the program, and a live trace\n"
@@ -54,6 +57,7 @@ struct browse_screen {
     struct browse_draw draw;
     struct browse_page page;
     bool paged; /* the page covers the list */
+    bool again; /* the page has commands */
     unsigned lines;
     struct loop_fd fd;
     int queued[QUEUED];
@@ -73,7 +77,8 @@ struct browse_screen {
     int64_t slow_ns;
     struct buf message; /* an error */
     const char *title;
-    struct buf note; /* of browse_screen_note() */
+    struct buf note;     /* of browse_screen_note() */
+    struct buf commands; /* to print at the end */
 };
 
 /* ---- drawing ---- */
@@ -392,7 +397,7 @@ static void open_event(struct browse_screen *s)
         buf_char(&s->message, '\n');
         browse_page_text(&s->page, s->o->title, buf_cstr(&s->message));
         buf_clear(&s->message);
-    } else if (!browse_page_event(&s->page, s->o->title, s->of, line, &e)) {
+    } else if (!browse_page_event(&s->page, s->o->title, s->of, line, &event_page, &e)) {
         say_error(s, &e);
         return;
     } else {
@@ -403,6 +408,43 @@ static void open_event(struct browse_screen *s)
         buf_char(&s->page.text, '\n');
     }
     s->paged = true;
+}
+
+/* Opens the commands that trace more events like the chosen one. */
+static void open_again(struct browse_screen *s)
+{
+    const struct browse_line *line = browse_list_chosen(&s->list);
+    struct err e;
+
+    if (line->row.own) {
+        s->list.message = "this line is no event";
+    } else if (!browse_page_event(&s->page, s->o->title, s->of, line, &event_again, &e)) {
+        say_error(s, &e);
+    } else {
+        s->paged = s->again = true;
+    }
+}
+
+/* Keeps the commands of open_again() for the end of the program, without their labels. */
+static void keep_commands(struct browse_screen *s)
+{
+    struct str rest = buf_view(&s->page.text);
+
+    buf_clear(&s->commands);
+    for (const char *end; (end = memchr(rest.at, '\n', rest.len));) {
+        const struct str line = {rest.at, (size_t)(end + 1 - rest.at)};
+        if (line.len > EVENT_AGAIN_LABEL)
+            buf_add(&s->commands, line.at + EVENT_AGAIN_LABEL, line.len - EVENT_AGAIN_LABEL);
+        rest = (struct str){end + 1, rest.len - line.len};
+    }
+}
+
+static void close_page(struct browse_screen *s)
+{
+    if (s->again)
+        keep_commands(s);
+    browse_page_close(&s->page);
+    s->paged = s->again = false;
 }
 
 /* ---- keys ---- */
@@ -460,8 +502,7 @@ static void page_key(struct browse_screen *s, int key)
     case 'q':
     case KEY_ESCAPE:
     case KEY_LEFT:
-        browse_page_close(&s->page);
-        s->paged = false;
+        close_page(s);
         break;
     case 'j':
     case KEY_DOWN:
@@ -578,6 +619,9 @@ static void line_key(struct browse_screen *s, int key)
     case KEY_RIGHT:
         open_event(s);
         break;
+    case 'x':
+        open_again(s);
+        break;
     case 'n':
         search(s, s->backward);
         break;
@@ -650,7 +694,7 @@ static bool key_waits(const struct browse_screen *s, int key)
     if (s->prompt || s->paged)
         return false;
     return browse_list_waits(&s->list) ||
-           (s->list.goal == BROWSE_REACH && (key == KEY_RIGHT || (key < 128 && strchr("\r\nnN>()", key))));
+           (s->list.goal == BROWSE_REACH && (key == KEY_RIGHT || (key < 128 && strchr("\r\nxnN>()", key))));
 }
 
 static void serve_keys(struct browse_screen *s)
@@ -705,8 +749,7 @@ static void serve_interrupt(struct browse_screen *s)
     if (s->prompt) {
         s->prompt = 0;
     } else if (s->paged) {
-        browse_page_close(&s->page);
-        s->paged = false;
+        close_page(s);
     } else if (!browse_list_stop(&s->list)) {
         s->done = true;
     }
@@ -845,6 +888,10 @@ int browse_screen_free(struct browse_screen *s)
                                                         : browse_window_damage(s->window);
     const int status = damage->status ? ctx_fail(s->ctx, damage) : 0;
 
+    if (s->again)
+        keep_commands(s);
+    out_take(s->ctx->out, &s->commands);
+    buf_release(&s->commands);
     browse_page_release(&s->page);
     browse_list_release(&s->list);
     browse_window_free(s->window);

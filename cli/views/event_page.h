@@ -14,6 +14,7 @@ struct event_sought {
     uint64_t number, who; /* event.number; the process */
     unsigned node;
     uint64_t patience; /* the result of a call may come this many events later */
+    int64_t dur_ns;    /* of the event or its result, for event_again.h; -1: unknown */
 };
 
 extern const struct sink_type event_page;

@@ -182,6 +182,31 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     await 'event 1 '
 }
 
+@test "x shows the commands that trace more of the same, and the end prints them" {
+    browse_to_end "$ETRACE_ROOT/tests/fixtures/shop.etr"
+    await 'event 1 '
+    typed '>'
+    entered '300us'
+    await 'event 2 '
+    typed x
+    await "^this function    etrace -n [^ ]+ '[^ ]+/[0-9] -> return'$"
+    await "^in this process  etrace -n [^ ]+ -P '<[0-9.]+>' '"
+    await "^slower than this etrace -n [^ ]+ -e 'dur > [0-9.]+[mu]s' '"
+    keys Escape
+    await 'event 2 '
+    typed q
+    await "^etrace -n [^ ]+ '[^ ]+/[0-9] -> return'$"
+    await "^etrace -n [^ ]+ -e 'dur > [0-9.]+[mu]s' '"
+    await '^status 0$'
+    run screen
+    bash -nc "$(grep '^etrace -n' <<<"$output" | head -n 1)"
+    terminal_end
+    browse 90 20 messages.etr
+    await 'event 1 '
+    typed x
+    await "^in this process  etrace .*-P '<[0-9.]+>' 'send\(_, _\)' 'recv\(_\)'$"
+}
+
 @test "Ctrl-C stops a search, and then ends the program" {
     browse_to_end messages.etr
     await 'event 1 '
