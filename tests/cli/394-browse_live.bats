@@ -123,7 +123,7 @@ twos() { on_node "[work:two($1, N) || N <- lists:seq(1, $2)]"; }
     [[ -z $(ls "$FILES") ]]
 }
 
-@test "in a flood the keys are served, and losses are told" {
+@test "in a flood the list serves the keys, and tells what is lost" {
     browsed 100 12 -r 1000 work:one/1
     on_node 'work:loop(100000)'
     await '^etrace browse · work:one/1 · [0-9,]+ events · [0-9,]+ lost'
