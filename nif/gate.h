@@ -28,7 +28,7 @@
 #include "hidden.h"
 #include "lane.h"
 
-/* What happens to the events of a trace. */
+/* The ways of an event of a trace. */
 enum gate_route {
     ROUTE_SEND,  /* they are sent */
     ROUTE_TALLY, /* calls and results are counted by function (tally.h) */

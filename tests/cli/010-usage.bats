@@ -368,6 +368,17 @@ hint: did you mean return?"
     done
 }
 
+@test "every section that a manual page names in another page is there, and every page is built" {
+    cd "$ETRACE_ROOT/man"
+    while IFS='|' read -r title page; do
+        grep -qx "# $title" "$page.scd" || fail "no section $title in $page"
+    done < <(cat ./*.scd | tr '\n\t' '  ' | sed 's/  */ /g' | grep -oE '\*[A-Z][A-Z ]+\* in \*etrace[a-z-]*\*\([0-9]\)' |
+        sed -E 's/^\*([A-Z ]+)\* in \*([a-z-]+)\*\(([0-9])\)/\1|\2.\3/')
+    for page in *.scd; do
+        grep -q "'$page\|'${page%.scd}'" meson.build || fail "$page is not built"
+    done
+}
+
 @test "every file of a view or a command is built, and the manual describes each" {
     cd "$ETRACE_ROOT/cli"
     for file in views/sink_*.c commands/cmd_*.c; do
@@ -375,7 +386,7 @@ hint: did you mean return?"
         grep -q "($name)" views/sinks.def commands/cmds.def || fail "$file is in no table"
     done
     for title in commands views; do
-        sed -n "/^# ${title^^}/,/^# /{s/ (.*//; /^\\*/p}" ../man/etrace.1.scd | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
+        sed -n "/^# ${title^^}/,/^# /{s/ (.*//; /^\\*/p}" ../man/etrace.1.scd ../man/etrace-views.7.scd | grep -o '\*[a-z]*\*' | tr -d '*' | sort >"$BATS_TEST_TMPDIR/man"
         diff <(listed "$title" | sort) "$BATS_TEST_TMPDIR/man"
     done
 }
@@ -384,7 +395,7 @@ hint: did you mean return?"
     for c in $(listed commands); do
         "$ETRACE_BIN" help --all "$c" | grep -o -- '--[a-z][a-z-]*' || true
     done | sort -u >"$BATS_TEST_TMPDIR/rows"
-    grep -o -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/etrace.1.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"
+    grep -ho -- '\*--[a-z][a-z-]*\*' "$ETRACE_ROOT"/man/*.scd | tr -d '*' | sort -u >"$BATS_TEST_TMPDIR/man"
     run diff "$BATS_TEST_TMPDIR/rows" "$BATS_TEST_TMPDIR/man"
     assert_success
 }

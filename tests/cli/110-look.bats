@@ -66,7 +66,7 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
 @test "the manual describes every field, and no other" {
     run replay --as csv --fields qqqqqqqqq
     sed -n 's/^hint: one of: //p' <<<"$output" | tr ' ' '\n' | sort >"$BATS_TEST_TMPDIR/fields"
-    sed -n '/^# FIELDS/,/^# TERMS/{s/\\//g; s/^\*\(.*\)\*$/\1/p}' "$ETRACE_ROOT/man/etrace.1.scd" | sort >"$BATS_TEST_TMPDIR/man"
+    sed -n '/^# FIELDS/,/^# CUT TERMS/{s/\\//g; s/^\*\(.*\)\*$/\1/p}' "$ETRACE_ROOT/man/etrace-views.7.scd" | sort >"$BATS_TEST_TMPDIR/man"
     diff "$BATS_TEST_TMPDIR/fields" "$BATS_TEST_TMPDIR/man"
 }
 

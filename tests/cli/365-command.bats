@@ -514,13 +514,13 @@ not() { ! "$@"; }
     local shop
     "$ETRACE_BIN" -n demo 'shop_orders:place/3' </dev/null >"$OUT" 2>"$ERR" 3>&- &
     TRACER=$!
-    opens() { [[ -s $OUT ]] || gone "$TRACER"; }
-    until_true 60 opens
+    ordered() { [[ -s $OUT ]] || gone "$TRACER"; }
+    until_true 60 ordered
     shop=$(<"/proc/$TRACER/task/$TRACER/children")
     kill -TERM "$TRACER"
     wait "$TRACER" || true
-    closed() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; }
-    until_true 30 closed || fail 'the shop is still open'
+    is_shut() { ! grep -q . "/proc/${shop% }/cmdline" 2>/dev/null; }
+    until_true 30 is_shut || fail 'the shop is still open'
 }
 
 @test "demo sends the output of its emulator to standard error" {
