@@ -147,7 +147,7 @@ for text in m.parse(sys.argv[1]).getElementsByTagName("text"):
     local picture=$BATS_TEST_TMPDIR/session.svg
     PATH=${ETRACE_ERL%/*}:$PATH run -0 "$ETRACE_ROOT/share/picture" "$picture"
     commands_of "$picture" >"$BATS_TEST_TMPDIR/made"
-    [ "$(wc -l <"$BATS_TEST_TMPDIR/made")" -eq 5 ]
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/made")" -eq 6 ]
     commands_of "$ETRACE_ROOT/share/doc/session.svg" | diff "$BATS_TEST_TMPDIR/made" -
     grep -q 'prefers-reduced-motion:no-preference' "$picture"
 }
