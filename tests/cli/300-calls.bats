@@ -276,7 +276,8 @@ called_again() {
 @test "the summary names the call that has not returned for the longest time" {
     local since
     trace --json 'timer:sleep(_) -> return' 'work:one/1 -> return'
-    on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [stuck, stuck_too]], work:one(1) end'
+    # The second process begins when the first one is in its call.
+    on_node 'begin [begin register(N, spawn(fun() -> timer:sleep(infinity) end)), work:within(N, {timer, sleep}) end || N <- [stuck, stuck_too]], work:one(1) end'
     since=${EPOCHREALTIME/./}
     # The call is open for as long as this test lets it.
     until_true 20 eval "((\${EPOCHREALTIME/./} - $since > 3000000))"

@@ -203,12 +203,14 @@ tell(Worker, Fun) ->
     Worker ! {tell, Fun},
     ok.
 
-%% Waits until a named worker is in a function of this module.
-within(Worker, Name) ->
-    case process_info(whereis(Worker), current_function) of
-        {_, {?MODULE, Name, _}} -> ok;
-        _ -> receive after 1 -> within(Worker, Name) end
-    end.
+%% Waits until a named process is in a function: of this module, or of another one as {Module, Name}.
+within(Process, {Module, Name}) ->
+    case process_info(whereis(Process), current_function) of
+        {_, {Module, Name, _}} -> ok;
+        _ -> receive after 1 -> within(Process, {Module, Name}) end
+    end;
+within(Process, Name) ->
+    within(Process, {?MODULE, Name}).
 
 stop(Worker) ->
     Pid = case Worker of Name when is_atom(Name) -> whereis(Name); P -> P end,
