@@ -15,7 +15,7 @@ struct check {
     const struct sel_name *modules; /* modules of the selectors, where records without a module are looked up */
     size_t nmodules;
     unsigned guard, body; /* PLACE_ bits of the guards and of the bodies of this kind of probe */
-    unsigned spare; /* not 0: another clause, alternative or operand may match, so check only warns about a failure */
+    unsigned spare; /* not 0 if another clause, alternative or operand may match: a failure is then only a warning */
     unsigned place; /* the PLACE_ bits of the current expression */
     bool literal_dollars; /* in dbg's fun '$_' is an atom */
     int needs_otp;        /* the oldest OTP that has every function checked so far */
@@ -48,11 +48,11 @@ void check_known(struct ast *n, struct arena *a); /* sets the value of a contain
 struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struct ast *right);
 /* Returns the struct that a range stands for, unchecked, or NULL after an error. */
 struct ast *check_range(struct check *k, const struct ast *n);
-/* Checks that the step of a range is an integer other than 0. *ret is 0 without a step. */
+/* Checks that the step of a range is an integer other than 0. Sets *ret to the step, or to 0 if the range has none. */
 bool check_step(struct check *k, const struct ast *range, int64_t *ret);
-/* Checks that no two keys of a map have the same known value. `written` has the places for the error. */
+/* Checks that no two keys of a map have the same known value. `written` is the map before its check, for the error. */
 bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written);
-/* Reports an error if another alternative binds the variable and this one does not. Returns true if it did. */
+/* Reports an error and returns true if another alternative binds the variable but this alternative does not. */
 bool check_lacks(struct check *k, const struct ast *var);
 bool check_unit(struct check *k, const struct ast *n); /* reports an error and returns false: only a filter has units */
 void check_assigns(struct comp *c, const struct ast *map); /* warns about ':=' in a term, which redbug accepts */
@@ -61,13 +61,13 @@ bool check_otp(struct check *k, enum fn fn, const struct ast *at);
 struct ast *check_bin(struct check *k, struct ast *n, bool pattern); /* returns a literal if all of it is known */
 struct ast *check_record(struct check *k, struct ast *n, bool pattern);
 /*
- * Returns the tuple that a record stands for, unchecked, or an A_NATIVE for a native record. *ret_later: the definition
- * is not known yet, and the tuple has only the given values.
+ * Returns the tuple that a record stands for, unchecked, or an A_NATIVE for a native record. Sets *ret_later if the
+ * definition of the record is not known yet; the tuple then has only the values that the user gave.
  */
 struct ast *check_record_tuple(struct check *k, struct ast *n, bool pattern, bool *ret_later);
-/* Returns the index of #rec.field. Its value is not known while the record's definition is not known yet. */
+/* Returns the literal that #rec.field stands for. Its `known` is NULL if the record's definition is not known yet. */
 struct ast *check_record_index(struct check *k, struct ast *n);
-/* Finds the definition of a record. *ret_later: the definition is not known yet, and *ret has only the name. */
+/* Finds the definition of a record. Sets *ret_later if it is not known yet; *ret then has only the name. */
 bool check_record_of(struct check *k, struct str module, struct str name, const struct ast *at, struct lang_record *ret,
                      bool *ret_later);
 struct ast *check_elixir(struct check *k, struct ast *n, bool *ret_done); /* expands Elixir's own functions */

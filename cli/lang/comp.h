@@ -35,7 +35,7 @@ struct comp {
 bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...) PRINTF_LIKE(4, 5);
 bool diag_note(struct comp *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Warns about code that is allowed but surely not intended. `never`: because of this code nothing can match. */
+/* Warns about code that is allowed but surely not intended. `never` means that this code prevents every match. */
 void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, ...) PRINTF_LIKE(5, 6);
 
 /* The best suggestion so far for an unknown word. */

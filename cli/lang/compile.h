@@ -15,10 +15,10 @@ struct unit {
     struct tokens tokens;
     struct ast_probe *probe; /* set by parse; the later passes run for each probe of the list */
     struct check k;
-    size_t width;      /* patterns of a message: [To, Msg], [Node, Sender, Msg]; 0: not a message */
+    size_t width;      /* number of patterns in a head: 2 in [To, Msg], 3 in [Node, Sender, Msg]; 0: no message */
     term_t raw;        /* set by check: the literal match specification, or NULL */
-    struct ptrs where; /* set by where: struct where, all must hold */
-    unsigned needs;    /* PROPERTY_NEEDS_ bits that the passes inside, where and by collect */
+    struct ptrs where; /* set by the pass where: its conditions (struct where), which must all hold */
+    unsigned needs;    /* PROPERTY_NEEDS_ bits, set by the passes inside, where and by */
     struct spec *spec;
 };
 
@@ -38,11 +38,11 @@ bool compile_event(struct unit *u);      /* pass check: finds the event and chec
 bool compile_event_head(struct unit *u); /* pass where: makes a condition of the patterns */
 /* Returns true if the head has only `_` and different variables. */
 bool compile_takes_everything(const struct ast_clause *cl);
-/* Returns true if a clause has an action of that kind, and of that function unless `fn` is FN_NONE. */
+/* Returns true if a clause has an action with this `how` and this `fn`. FN_NONE stands for any function. */
 bool compile_has_action(const struct ast_probe *p, enum action_how how, enum fn fn);
 /* Pass ast: returns true if all probes of the list may be roots, else reports an error. */
 bool compile_require_roots(struct comp *c, const struct ast_probe *p);
-/* Appends `inside` and the root as written to the text. */
+/* Appends the word `inside` and the root, as the user wrote it, to the text of the spec. */
 void compile_inside_of(struct comp *c, struct spec *s, struct str root);
 /*
  * Compiles the keys and aggregates of `p` (pass by). They may use the variables of `head`, which may be NULL. Returns

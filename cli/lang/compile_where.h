@@ -9,7 +9,7 @@
 bool where_compile(struct check *k, struct ast *n, const struct ast_probe *probe, struct ptrs *ret,
                    unsigned *ret_needs);
 
-/* Compiles an expression after `by`. NULL: an error. */
+/* Compiles an expression after `by`. Returns NULL after an error. */
 const struct where *where_value(struct check *k, struct ast *n, const struct ast_probe *probe, unsigned *ret_needs);
 
 bool where_unit(struct str word); /* returns true if the word is a unit, like ms in 5ms */

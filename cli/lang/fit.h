@@ -13,22 +13,22 @@
 
 enum fit_result {
     FIT_OK,
-    FIT_DEAD,      /* each clause that shows events needs an unknown atom: none can match */
+    FIT_DEAD,      /* every clause that shows events needs an unknown atom, so no event can match */
     FIT_UNFIT,     /* an unknown atom is used where no other term can replace it */
-    FIT_VARIABLES, /* more than FIT_VARIABLES_MAX variables in one clause */
+    FIT_VARIABLES, /* a clause has more than FIT_VARIABLES_MAX variables */
 };
 
 struct fit {
     const struct str *unknown; /* atoms that the node does not have */
     size_t nunknown;
     /*
-     * Out, one flag for each unknown atom; the array may be NULL. Set if a pattern or guard compares with the atom; a
-     * use in a message alone does not set the flag.
+     * Output: for each unknown atom, whether a pattern or guard compares something with the atom. A use in a message
+     * does not count. The array may be NULL.
      */
     bool *compared;
     struct arena *a;
-    int variables;   /* out: the highest N of a '$N' that was used; grows over several calls */
-    struct str name; /* out, with FIT_DEAD and FIT_UNFIT: the atom */
+    int variables;   /* output: the highest N of a '$N' in use, over all calls with this struct */
+    struct str name; /* output with FIT_DEAD and FIT_UNFIT: the unknown atom */
 };
 
 /* Copies *s to *ret and fits the match specifications of the copy. *ret is also complete with FIT_DEAD. */

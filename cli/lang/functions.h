@@ -64,7 +64,7 @@ struct fn_row {
 const struct fn_row *fn_row(enum fn fn);
 enum fn fn_find(struct str name, size_t nargs);   /* returns FN_NONE if no row has that name and arity */
 unsigned fn_wants(enum fn fn, size_t arg);        /* returns the TY_ bits that argument `arg` (from 0) may have */
-const char *fn_type_name(unsigned types);         /* for example "a list"; NULL: no short name */
+const char *fn_type_name(unsigned types);         /* returns for example "a list", or NULL if there is no short name */
 enum fn fn_named(struct str name, enum fn after); /* iterates over the rows with this name; begin with FN_NONE */
 
 #endif

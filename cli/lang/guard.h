@@ -13,7 +13,7 @@
 /* Returns true if the function can be evaluated: it has arguments, and its result depends on nothing else. */
 bool guard_has(enum fn fn);
 
-/* Applies a function that guard_has(). `node` is the name of the node of the event; empty: it is not known. */
+/* Applies a function for which guard_has() is true. `node` is the name of the event's node; it is empty if unknown. */
 struct value guard_apply(struct arena *a, enum fn fn, const struct value *args, size_t n, struct raw node);
 
 /*
@@ -23,12 +23,12 @@ struct value guard_apply(struct arena *a, enum fn fn, const struct value *args, 
  */
 struct guard_logic {
     bool conjunction, all_fail;
-    bool never, can_hold; /* an undecided operand can never be true; another one can be true */
-    struct value open;    /* the result so far */
+    bool never, can_hold; /* never: some undecided operand cannot become true; can_hold: some undecided operand can */
+    struct value open;    /* the result of the operands so far */
 };
 
 struct guard_logic guard_logic_begin(enum fn fn);
-/* Returns true if further operands cannot change the result. */
+/* Adds the value of the next operand. Returns true if further operands cannot change the result. */
 bool guard_logic_add(struct guard_logic *l, struct value v);
 struct value guard_logic_end(const struct guard_logic *l);
 

@@ -20,10 +20,10 @@ struct lang_let {
 
 struct lang_record {
     struct str name;
-    /* Module of a native record (OTP 29), whose fields are not known; empty: the record is a tuple. */
+    /* The module of a native record (OTP 29), whose fields are not known. Empty if the record is a tuple. */
     struct str native;
     const struct str *fields;
-    const term_t *defaults; /* one for each field; NULL: the default value is not a literal */
+    const term_t *defaults; /* the default value of each field; NULL if it is not a literal */
     size_t nfields;
 };
 
@@ -36,17 +36,17 @@ enum lang_found {
 
 struct lang_lookup {
     struct lang_record record;
-    struct str why; /* empty: "unknown record 'x'" */
+    struct str why; /* text of the error; if empty, the error is "unknown record 'x'" */
     const struct str *names;
     size_t nnames;
 };
 
 struct lang_options {
-    int otp;                   /* release of the target; 0: unknown, accept the features of every release */
-    bool unsafe;               /* allow display and set_tcw */
-    enum spec_surface surface; /* tried first for probes without a selector */
-    bool root;                 /* the texts are roots (a recording stores the root of a probe as a text) */
-    unsigned needs;            /* PROPERTY_NEEDS_RETURN and _CALLER for filters that are not part of the text (-e) */
+    int otp;                   /* OTP release of the node; 0 accepts the features of every release */
+    bool unsafe;               /* allow the actions display and set_tcw */
+    enum spec_surface surface; /* the surface that is tried first for probes without a selector */
+    bool root;                 /* the text is a root (a recording stores the root of a probe as a text) */
+    unsigned needs;            /* what filters outside of the text (-e) need: PROPERTY_NEEDS_RETURN, _CALLER */
 
     struct safe label; /* label of the specs; borrowed, must outlive them */
     size_t number;     /* number of the first spec; the others count up from it */
@@ -63,7 +63,7 @@ struct lang_options {
                                    struct arena *a, struct lang_lookup *ret);
     void *find_data;
 
-    /* Out, one buffer for each pass: the printed result of the pass. The array and its elements may be NULL. */
+    /* Output: for each pass, a buffer for its printed result. The array and its elements may be NULL. */
     struct buf *const *dumps;
 };
 

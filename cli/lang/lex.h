@@ -22,24 +22,24 @@
 
 enum tok_type {
     TOK_END,    /* the end of the probe */
-    TOK_IDENT,  /* text: a word in lower case: an atom of Erlang, a variable of Elixir, a keyword */
-    TOK_VAR,    /* text: a variable of Erlang */
-    TOK_ALIAS,  /* text: an alias of Elixir, without the prefix Elixir. */
-    TOK_KEY,    /* value: the atom of `key:` (Elixir) */
-    TOK_LIT,    /* value: adjacent strings are one; string: it is a string; suffix: letters directly after a number */
-    TOK_REGEX,  /* text */
-    TOK_PUNCT,  /* punct */
-    TOK_EVENT,  /* text: the name after '@' */
-    TOK_PREFIX, /* text: a word that begins a probe: local, global, meta, ms, send, recv, receive */
+    TOK_IDENT,  /* `text` is a word in lower case: an atom of Erlang, a variable of Elixir, or a keyword */
+    TOK_VAR,    /* `text` is a variable of Erlang */
+    TOK_ALIAS,  /* `text` is an alias of Elixir, without the prefix "Elixir." */
+    TOK_KEY,    /* `value` is the atom of `key:` (Elixir) */
+    TOK_LIT,    /* `value` is a literal; adjacent strings make one token */
+    TOK_REGEX,  /* `text` is the pattern */
+    TOK_PUNCT,  /* `punct` is the punctuation mark */
+    TOK_EVENT,  /* `text` is the name after '@' */
+    TOK_PREFIX, /* `text` is a word before a probe: local, global, meta, ms, send, recv, receive */
 };
 
-/* The form of a probe. The lexer decides it, because the text of selectors and of terms makes different tokens. */
+/* How a probe begins. The lexer must know this, because selectors and terms have different tokens. */
 enum lex_form {
-    LEX_CALL,    /* selectors */
+    LEX_CALL,    /* selectors, as in mod:fun */
     LEX_MESSAGE, /* send(…), recv(…) */
     LEX_EVENT,   /* @event */
     LEX_ARROW,   /* To ! Msg */
-    LEX_TUPLE,   /* {M, F, A}, or a list of them */
+    LEX_TUPLE,   /* {M, F, A}, or a list of such tuples */
 };
 
 enum punct {
@@ -51,11 +51,11 @@ enum punct {
 struct token {
     enum tok_type type;
     enum punct punct;
-    bool spaced; /* white space precedes the token */
-    bool quoted, string;
-    bool glob; /* a glob of a selector: the text has * or ? */
+    bool spaced;         /* white space precedes the token */
+    bool quoted, string; /* TOK_LIT: an atom in quotes or with a colon; a string */
+    bool glob;           /* the token is a name in a selector, with the wildcards * or ? in `text` */
     size_t from, len;
-    struct str text, suffix;
+    struct str text, suffix; /* suffix: the letters directly after a number, such as ms */
     term_t value;
 };
 
@@ -76,9 +76,9 @@ struct tokens {
     enum lex_form form;
     enum spec_surface surface;
     size_t from;
-    size_t inside;         /* offset of the word `inside` that ends the probe; 0: the probe does not end with it */
-    size_t root;           /* lex_root(): offset of the root, with its parenthesis */
-    const struct err *bad; /* the error in the terms that could not be split into tokens, else NULL */
+    size_t inside;         /* offset of the word `inside` after the probe; 0 if the probe has no root */
+    size_t root;           /* set by lex_root(): offset of the root, or of the '(' before it */
+    const struct err *bad; /* the error if the terms could not be split into tokens, else NULL */
 };
 
 /* The word in front of the keys by which events are counted. */
@@ -123,14 +123,14 @@ struct lexer {
     size_t terms;         /* index of the first token after the selectors */
     bool several;         /* a selector may select several modules */
     bool by;              /* the word `by` was read; keys and aggregates follow */
-    bool open;   /* the text had no mark yet, so the surface may still change; `inside` does not end the probe then */
-    bool beyond; /* `inside` would have ended the probe, but l->open was set; the text is then read again */
-    enum lex_mark mark; /* the first mark */
+    bool open; /* no mark was read yet, so the surface may still change; the word `inside` does not end the probe now */
+    bool beyond;        /* the lexer read past a word `inside` because `open` was set, so the text must be read again */
+    enum lex_mark mark; /* the surface of the first mark, or MARK_NONE */
     bool excludes;      /* only selectors and an argument list were read so far, so `- mod` may follow */
 };
 
 struct token *lex_add(struct lexer *l, struct token t);
-/* Returns the surface that the next token is a mark of; MARK_NONE: the token exists in both surfaces. */
+/* Returns the only surface that has the text of the next token here, or MARK_NONE if both surfaces have it. */
 enum lex_mark lex_mark(const struct lexer *l);
 bool lex_is_id(struct str text, size_t pos); /* returns true at #PID<…> and the like, which is no comment */
 /*
@@ -179,7 +179,7 @@ static inline int digit_of(char ch)
     return 99;
 }
 
-/* A quoted text as code points. With QUOTED_BYTE a point is a raw byte (\xff of Elixir). */
+/* The code points of a quoted text. The bit QUOTED_BYTE marks an element that is a raw byte (\xff of Elixir). */
 #define QUOTED_BYTE 0x80000000u
 struct quoted {
     uint32_t *points;
@@ -187,9 +187,9 @@ struct quoted {
 };
 
 enum quoting {
-    QUOTE_VERBATIM,
-    QUOTE_PLAIN,   /* reads escapes, except in a triple-quoted string of Erlang */
-    QUOTE_ESCAPES, /* reads escapes in every string */
+    QUOTE_VERBATIM, /* reads no escapes */
+    QUOTE_PLAIN,    /* reads escapes, except in a triple-quoted string of Erlang */
+    QUOTE_ESCAPES,  /* reads escapes in every string */
 };
 
 bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted *ret);

@@ -11,8 +11,8 @@
 #include "../erlang/term.h"
 
 /*
- * Returns {Least, Most, Steps}: a program for calls with Least to Most arguments. NULL: the specification needs more
- * than such steps, or takes every call.
+ * Returns {Least, Most, Steps}, a program for calls with Least to Most arguments. Returns NULL if a program cannot
+ * express the specification, or if the specification takes every call.
  */
 term_t program_of(term_t match_spec, struct arena *a);
 

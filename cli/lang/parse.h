@@ -13,7 +13,7 @@
 
 struct operand {
     struct ast *n;
-    size_t end; /* the token behind it */
+    size_t end; /* index of the token behind the operand */
 };
 
 struct parser {
@@ -24,17 +24,17 @@ struct parser {
     size_t at;
     unsigned depth;
     bool loose;               /* `and`, `or` and `xor` bind weaker than comparisons here (parse_expr.c) */
-    bool *loose_at;           /* one flag for each token: an expression that begins there is `loose` */
-    struct operand *operands; /* one for each token: the operand that begins there, once it is parsed */
+    bool *loose_at;           /* for each token, whether an expression that begins with it is parsed with `loose` set */
+    struct operand *operands; /* for each token, the operand that begins with it, once that operand is parsed */
     bool where;               /* units and args[N] are allowed */
-    bool by;                  /* after `by` */
+    bool by;                  /* the parser is behind the word `by` */
     bool guard;               /* parentheses may contain several tests, separated by ',' and ';' */
     bool list;                /* the current expression is directly inside of [ ] */
 };
 
 /*
- * Parses the tokens of one probe: several probes for a list of {M, F, A} and for alternatives with patterns of their
- * own.
+ * Parses the tokens of one probe. A list of {M, F, A}, and alternatives with patterns of their own, make a list of
+ * probes.
  */
 bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 
@@ -61,7 +61,7 @@ bool parse_end(struct parser *p, struct ast_probe *probe);
 /* Returns true, and sets the note of the error, if the module at `from` is the name of a node, such as shop@host. */
 bool parse_is_node(struct parser *p, const struct sel_name *module, size_t from);
 
-/* The following functions parse the syntax of other tools. *ret_found: a fun was there. */
+/* The following functions parse the syntax of other tools. parse_fun() sets *ret_found if it found a fun. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found);
 bool parse_raw(struct parser *p, struct ast_probe *probe);
 bool parse_mfa(struct parser *p, struct ast_probe *probe);

@@ -29,19 +29,19 @@ enum {
     PROPERTY_NEEDS_SENDER = 1 << 2, /* the senders of received messages must be collected */
     PROPERTY_AROUND = 1 << 3,       /* the property depends on earlier events, so the node must send all of them */
     PROPERTY_NODE = 1 << 4,         /* the node can compare the property with a constant */
-    PROPERTY_COLLECTED = 1 << 9,    /* a member of JSON only if a match specification collects the property */
+    PROPERTY_COLLECTED = 1 << 9,    /* JSON has the property only if the match specification collects it */
     PROPERTY_WHERE = 1 << 5,        /* a word of `where` */
     PROPERTY_FIELD = 1 << 6,        /* a field of --fields and --format */
     PROPERTY_PLAIN = 1 << 7,        /* a field of this property contains no space, quote or comma */
-    PROPERTY_BY = 1 << 10,  /* a word of `by` that is no word of `where`; every word of `where` is also one of `by` */
-    PROPERTY_HEAD = 1 << 8, /* JSON writes the property before the other members */
+    PROPERTY_BY = 1 << 10,          /* a word of `by` but not of `where`; `by` also accepts every word of `where` */
+    PROPERTY_HEAD = 1 << 8,         /* JSON writes the property before the other members */
 };
 
 struct property_row {
     const char *name;
     enum where_kind type;
     unsigned uses;         /* bits of the enum above */
-    uint64_t events, json; /* bit K: events of kind K have the property; they have it in JSON */
+    uint64_t events, json; /* bit K of `events`: events of kind K have the property; of `json`: also in JSON */
     const char *doc;
 };
 

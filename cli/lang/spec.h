@@ -13,10 +13,10 @@
 #include "properties.h"
 
 enum spec_kind {
-    SPEC_CALL,  /* trace:function/4: selectors, match_spec, scope, counters */
-    SPEC_SEND,  /* trace:send/3: match_spec on [To, Msg] */
-    SPEC_RECV,  /* trace:recv/3: match_spec on [Node, Sender, Msg] */
-    SPEC_EVENT, /* process and port flags, or trace:system: events, system, params; no match_spec */
+    SPEC_CALL,  /* set with trace:function/4; uses selectors, match_spec, scope and counters */
+    SPEC_SEND,  /* set with trace:send/3; match_spec matches [To, Msg] */
+    SPEC_RECV,  /* set with trace:recv/3; match_spec matches [Node, Sender, Msg] */
+    SPEC_EVENT, /* set with flags of processes and ports, or trace:system/3; uses events and params, not match_spec */
 };
 
 enum spec_scope { SPEC_LOCAL, SPEC_GLOBAL, SPEC_META };
@@ -45,8 +45,8 @@ struct selector {
     struct sel_name module, function;
     const struct sel_name *without; /* modules to exclude, even if `module` matches them */
     size_t nwithout;
-    int arity_lo, arity_hi; /* inclusive; 0..SPEC_ARITY_MAX: every arity */
-    size_t from, len;       /* span in `text`, for messages such as "nothing matches" */
+    int arity_lo, arity_hi; /* the lowest and the highest arity; 0 and SPEC_ARITY_MAX select every arity */
+    size_t from, len;       /* the place in spec.text, for messages such as "nothing matches" */
 };
 
 bool selector_any_arity(const struct selector *s);
@@ -78,7 +78,7 @@ enum pack_item {
 enum spec_action {
     ACT_RETURN = 1 << 0,       /* {exception_trace}: results and exceptions arrive as events */
     ACT_RETURN_TRACE = 1 << 1, /* {return_trace} written as such: results only */
-    ACT_DROP = 1 << 2,         /* a deny clause: no event */
+    ACT_DROP = 1 << 2,         /* calls that match the clause make no event */
     ACT_ARITY = 1 << 3,        /* show the arity instead of the arguments */
     ACT_PROJECT = 1 << 4,      /* show only the arguments in `args` */
     ACT_SILENT = 1 << 5,       /* silent/1 is used: the user may mute calls on purpose */
@@ -92,7 +92,7 @@ struct spec_clause {
     unsigned has;     /* bits 1 << PACK_x that this clause fills */
     unsigned actions; /* bits ACT_x */
     uint64_t args[4]; /* ACT_PROJECT: bit n-1 of the 256 is set if argument n is shown */
-    size_t from, len; /* span in `text` */
+    size_t from, len; /* the place of the clause in spec.text */
 };
 
 /* In a message, {etrace_atom, Name} replaces an atom that the node does not have. Name is a binary. */
@@ -113,7 +113,7 @@ const char *spec_event_name(enum spec_event ev); /* the VM's trace tag; "long_gc
 /* Process and port flags of trace:process/4 that the spec needs. */
 enum spec_flag {
     SPEC_F_CALL = 1 << 0,
-    SPEC_F_ARITY = 1 << 1, /* every clause asks for `arity`: set it only if no other spec needs arguments */
+    SPEC_F_ARITY = 1 << 1, /* every clause has the action `arity`; ignore the flag if another spec needs arguments */
     SPEC_F_RETURN_TO = 1 << 2,
     SPEC_F_SEND = 1 << 3,
     SPEC_F_RECEIVE = 1 << 4,
@@ -135,14 +135,14 @@ enum spec_counter {
 /* ---- where: the filter that the client evaluates ---- */
 
 enum where_type {
-    WHERE_CONST,     /* constant */
-    WHERE_NAME,      /* name (and index for args[N]): a property of the event */
-    WHERE_CALL,      /* a function of functions.def (or an operator) on items */
-    WHERE_TUPLE,     /* items */
-    WHERE_LIST,      /* items, and tail or NULL */
-    WHERE_MAP,       /* items: key, value, … */
-    WHERE_REGEX,     /* items[0] =~ regex; negated for !~ */
-    WHERE_AGGREGATE, /* name: an aggregate of a row, only in assertions */
+    WHERE_CONST,     /* `constant` is the value */
+    WHERE_NAME,      /* `property` is a property of the event; `index` is the N of args[N] */
+    WHERE_CALL,      /* `fn` is a function or an operator of functions.def, and `items` are its arguments */
+    WHERE_TUPLE,     /* `items` are the elements */
+    WHERE_LIST,      /* `items` are the elements; `tail` is NULL for a proper list */
+    WHERE_MAP,       /* `items` are a key, its value, the next key, and so on */
+    WHERE_REGEX,     /* items[0] =~ regex, or items[0] !~ regex if `negated` is set */
+    WHERE_AGGREGATE, /* `name` is an aggregate of a row of a table; only assertions have it */
     WHERE_MATCH,     /* items[0] matches `constant`, a head of a match specification ('_', '$N', maps as subsets) */
 };
 
@@ -153,16 +153,16 @@ struct where {
         enum property property; /* WHERE_NAME */
         enum fn fn;             /* WHERE_CALL */
     };
-    int index; /* args[N]: 1-based; 0: the list of all */
+    int index; /* WHERE_NAME: the N of args[N], from 1; 0 for `args`, the list of all arguments */
     bool negated;
     bool early;       /* the expression reads only properties that the node knows (PROPERTY_NODE) */
-    term_t constant;  /* WHERE_CONST; WHERE_MATCH: the pattern */
-    struct str regex; /* WHERE_REGEX */
+    term_t constant;  /* WHERE_CONST: the value; WHERE_MATCH: the pattern */
+    struct str regex; /* WHERE_REGEX: the pattern */
     struct str name;  /* WHERE_AGGREGATE: count, max(dur), or p99(dur) of quantiles and histograms */
     const struct where **items;
     size_t count;
     const struct where *tail;
-    size_t from, len; /* span in `text` */
+    size_t from, len; /* the place of the expression in the text */
 };
 
 /* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */
@@ -186,14 +186,14 @@ bool by_kind_find(struct str name, enum by_kind *ret);
 struct by_key {
     const struct where *value;
     bool tag;        /* tag(...): the key is only the shape of the value */
-    struct str text; /* as written */
+    struct str text; /* the key as written */
 };
 
 struct by_aggregate {
     enum by_kind kind;
-    const struct where *value; /* NULL: count */
-    bool late;                 /* the value of a call comes with its result */
-    struct str text;           /* sum(size) */
+    const struct where *value; /* the expression in the parentheses; NULL for `count` */
+    bool late;                 /* for a call, the value is known only when its result arrives */
+    struct str text;           /* the aggregate as written, such as sum(size) */
 };
 
 struct spec_by {
@@ -201,8 +201,8 @@ struct spec_by {
     size_t nkeys;
     const struct by_aggregate *aggregates; /* at least one */
     size_t naggregates;
-    bool late;       /* a key of a call comes with its result */
-    bool any_late;   /* a key or an aggregate of a call comes with its result */
+    bool late;       /* for a call, some key is known only when the result arrives */
+    bool any_late;   /* for a call, some key or some aggregate is known only when the result arrives */
     unsigned uses;   /* PROPERTY_ bits of all properties that the keys and aggregates read */
     struct str text; /* the clause; clauses with the same text share a table */
     enum spec_surface surface;
@@ -212,37 +212,37 @@ struct spec_by {
 
 struct spec_warning {
     struct str text;
-    bool never;       /* because of this, nothing (or not this clause) can ever match */
-    size_t from, len; /* the span in spec.text */
+    bool never;       /* the warning is about a probe or a clause that can never match */
+    size_t from, len; /* the place in spec.text */
 };
 
 struct spec {
     enum spec_kind kind;
-    enum spec_scope scope; /* SPEC_CALL */
+    enum spec_scope scope; /* only of SPEC_CALL */
     enum spec_surface surface;
     struct str text;   /* the probe as written, without the comments around it */
-    struct safe label; /* tag of its events; empty: no tag */
+    struct safe label; /* the label that views print with the events of the spec; may be empty */
     size_t number;     /* number among all specs of a request; events of the node carry it */
     int line;          /* line number in the text given to lang_compile(), from 1 */
-    struct str inside; /* the roots as written: the spec is traced only inside of them; empty: everywhere */
+    struct str inside; /* the roots as written; if there are any, the spec is traced only inside of them */
     struct str own;    /* the text without the roots */
-    bool root;         /* the spec is a root: SPEC_CALL in meta, traced for `inside` */
-    bool alternative;  /* an alternative to the previous spec; both share the text after the selectors */
+    bool root; /* the spec is a root: a SPEC_CALL with SPEC_META, traced because a probe names it after `inside` */
+    bool alternative; /* the spec is an alternative to the previous spec; both share the text after the selectors */
 
-    const struct selector *selectors; /* SPEC_CALL */
+    const struct selector *selectors; /* only of SPEC_CALL */
     size_t nselectors;
     unsigned counters; /* bits of enum spec_counter */
-    bool raw;          /* `ms` or a pasted specification: the user wrote the clauses */
+    bool raw;          /* the user wrote the match specification (after `ms`, or pasted) */
 
     /*
-     * `true` (also if clauses would do no more than that), or a list of {Head, Guards, Body}; NULL for SPEC_EVENT. With
-     * `prefix` the heads are improper lists (['$1' | '_']), which OTP 29 accepts together with {M,F,'_'}; use
-     * spec_match_spec_for() for other releases.
+     * `true`, or a list of {Head, Guards, Body} if `true` would not do the same; NULL for SPEC_EVENT. With `prefix` the
+     * heads are improper lists (['$1' | '_']), which OTP 29 accepts for the function {M,F,'_'}. Older releases need the
+     * result of spec_match_spec_for().
      */
     term_t match_spec;
     term_t anonymous; /* match_spec without collecting the sender; NULL unless the pack is {PACK_NODE, PACK_SENDER} */
     bool prefix;
-    int head_arity; /* number of patterns in the heads (before `...`); -1: no clause has a head */
+    int head_arity; /* number of patterns in the heads (before `...`); -1 if no clause has a head */
 
     /* The clauses as written. A guard with `;` may need several clauses of the match specification. */
     const struct spec_clause *clauses;
@@ -255,14 +255,14 @@ struct spec {
     int64_t params[2]; /* arguments of a system event, in order: @long_gc(Ms), @long_message_queue(Off, On) */
     size_t nparams;
 
-    const struct where *const *where; /* all must hold; empty: every event passes */
+    const struct where *const *where; /* the conditions on an event; all must hold */
     size_t nwhere;
 
-    const struct spec_by *by; /* NULL: the events are shown */
+    const struct spec_by *by; /* how to count the events; NULL if the events are shown instead */
 
     /*
-     * Of a root: the conditions on its result. If one of them fails, the events inside the root are not shown. The node
-     * tests them, so `where` is empty.
+     * The conditions on the result of a root. If one of them fails, the events inside the root are not shown. The node
+     * tests these conditions; `where` of a root is empty.
      */
     const struct where *const *keeps;
     size_t nkeeps;
@@ -274,7 +274,7 @@ struct spec {
     const struct spec *const *parts;
     size_t nparts;
 
-    int needs_otp; /* the oldest OTP release that supports the whole spec; 0: every release */
+    int needs_otp; /* the oldest OTP release that supports the whole spec; 0 if every release does */
 
     const struct spec_warning *warnings;
     size_t nwarnings;
@@ -300,8 +300,8 @@ static inline bool spec_packs_sender_only(const struct spec *s)
 bool spec_head_takes_all(term_t head);
 
 /*
- * Returns the match specification for functions of one arity: heads with `...` are expanded with '_' to that arity.
- * With arity -1 it returns the general one, which may have prefix heads and then needs OTP 29.
+ * Returns the match specification for functions of one arity, with '_' for the further arguments in heads with `...`.
+ * For arity -1 it returns match_spec unchanged, which needs OTP 29 if `prefix` is set.
  */
 term_t spec_match_spec_for(const struct spec *s, int arity, struct arena *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defines the value of an expression: an encoded term (nif/etrace_wire.h), or a failure, or a value that is not known
- * (yet), which guard.h can combine. The encoded terms that these functions make live in the arena.
+ * Defines the value of an expression: an encoded term (nif/etrace_wire.h), a failure, or a value that is unknown or not
+ * known yet. guard.h combines values. The encoded terms that the functions below make live in the arena.
  */
 #ifndef ETRACE_VALUE_H
 #define ETRACE_VALUE_H
@@ -25,7 +25,7 @@ struct value value_bool(bool v);
 struct value value_atom(struct arena *a, struct raw name);
 struct value value_bin(struct arena *a, struct str bytes);
 struct value value_take(struct arena *a, struct buf *encoded); /* releases the buffer */
-struct value value_pid(struct arena *a, uint64_t tracee);      /* or a port */
+struct value value_pid(struct arena *a, uint64_t tracee);      /* makes a pid or a port */
 
 bool value_is_bool(struct value v, bool *ret);
 
