@@ -27,8 +27,9 @@ static int node_place(const struct where *w)
 }
 
 /*
- * Reads a place of the event, or element/2 of a place, possibly nested: sets the place and the path of indices. Returns
- * false if the expression is anything else, or nested too deeply.
+ * Parses an expression that is a place of the event (such as an argument), or nested calls of element/2 on a place.
+ * Sets the place and the path of indices. Returns false for any other expression, and if the calls are nested too
+ * deeply.
  */
 static bool part_of_place(const struct where *w, struct by_node_part *ret)
 {
@@ -60,8 +61,8 @@ static bool is_tracee(const struct spec *s, enum property property)
 }
 
 /*
- * Returns how the node finds the value of a property that is a key. ETW_BY_TERM: as a term of the event, if
- * part_of_place() finds its place.
+ * Returns how the node finds the value of a property that is a key. ETW_BY_TERM means a term of the event; the caller
+ * must then find its place with part_of_place().
  */
 static enum etw_by name_on_node(const struct spec *s, enum property property)
 {

@@ -115,8 +115,8 @@ bool check_can_fail(const struct ast *n)
 }
 
 /*
- * Reports an expression that always fails. Only warns in dbg's fun, if the failure is not certain, or if another clause
- * may match instead (k->spare). Returns true after a warning, false after an error. `note` may be empty.
+ * Reports an expression that fails: as a warning in dbg's fun, if the failure is not certain, or if another clause may
+ * match instead (k->spare); otherwise as an error. Returns true after a warning. `note` may be empty.
  */
 static bool report_failure(struct check *k, const struct ast *at, bool certain, const char *text, const char *note)
 {
@@ -134,8 +134,8 @@ static bool is_zero(term_t t)
 }
 
 /*
- * Checks the types and values of the arguments. Sets *ret_odd if an argument is wrong but only caused a warning.
- * Returns false after an error.
+ * Checks the types and values of the arguments. Returns false after an error. Sets *ret_odd if a wrong argument caused
+ * only a warning.
  */
 static bool check_args(struct check *k, const struct ast *n, const term_t *args, bool *ret_odd)
 {

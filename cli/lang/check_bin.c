@@ -13,7 +13,7 @@
 
 struct bits {
     unsigned char *bytes;
-    size_t count, cap; /* bits; bytes */
+    size_t count, cap; /* count: number of bits in use; cap: number of bytes allocated */
 };
 
 static bool put_bit(struct check *k, struct bits *b, unsigned bit, const struct ast *at)
@@ -99,7 +99,7 @@ static bool put_point(struct check *k, struct bits *b, int64_t value, const stru
            put_integer(k, b, 0xdc00 + ((cp - 0x10000) & 0x3ff), 16, seg->little, at);
 }
 
-/* Returns the bits of a segment: its size in units, or the default of its type; -1: the whole rest of the value. */
+/* Sets *ret to the number of bits of a segment, or to -1 if the segment is the rest. Returns false after an error. */
 static bool seg_bits(struct check *k, struct ast *seg, enum seg_type type, int64_t *ret)
 {
     static const int64_t sizes[] = {8, 8, 64, -1, -1, 0, 0, 0};
@@ -209,7 +209,7 @@ static bool report_number(struct check *k, const struct ast *seg, enum seg_type 
                      STR_ARG(name), bits / 8, STR_ARG(name), bits);
 }
 
-/* Checks a segment with a variable or `_`. A match specification can take or skip only whole bytes and the rest. */
+/* Checks a segment with a variable or `_`. A match specification can bind or skip only whole bytes, or the rest. */
 static bool open_segment(struct check *k, struct ast *seg, size_t offset, bool last)
 {
     struct ast *value = seg->items[0];

@@ -217,7 +217,7 @@ static void add_act(struct body *s, enum action action, const struct ast *n)
     ptrs_add(&s->acts, s->k->c->arena, act);
 }
 
-/* Records what the message of an action does: msg(false) hides the event; any term but `true` counts as the user's. */
+/* Notes that msg(false) hides the event, and counts the terms of msg(). msg(true) has no effect and does not count. */
 static void check_message(struct body *s, const struct ast *checked)
 {
     const term_t known = checked->op == FN_MESSAGE ? checked->items[0]->known : NULL;

@@ -44,8 +44,8 @@ static struct ast *is_map_key(struct check *k, struct ast *n, struct ast **args)
 }
 
 /*
- * Returns true if the argument certainly has none of the types. The macro is then constant, and its further tests would
- * only fail.
+ * Returns true if the argument certainly has none of the types. The caller then makes a constant, because a test of the
+ * value of such an argument would always fail.
  */
 static bool is_never(const struct ast *arg, unsigned types)
 {

@@ -18,8 +18,8 @@ static bool check_children(struct check *k, struct ast *out, const struct ast *n
 }
 
 /*
- * Returns true if the key contains a map. A pattern of a map also matches maps with more keys, so it has no known
- * value; therefore a key with a map is checked as an expression.
+ * Returns true if the key of a map contains a map. Such a key is checked as an expression, which has a known value. A
+ * pattern with a map has no known value, because it also matches maps with more keys.
  */
 static bool key_holds_map(const struct ast *n)
 {

@@ -8,11 +8,11 @@
 static const unsigned guards[] = {PLACE_GUARD_CALL, PLACE_GUARD_SEND, PLACE_GUARD_RECV, PLACE_ANY_GUARD};
 static const unsigned bodies[] = {PLACE_BODY_CALL, PLACE_BODY_SEND, PLACE_BODY_RECV, 0};
 
-/* One clause between the check and the match specification. */
+/* A checked clause while it is converted to clauses of the match specification. */
 struct made {
     struct mclause m;
     struct mbody body;
-    struct ptrs guards; /* term lists; each makes one clause of the specification */
+    struct ptrs guards; /* guard lists (terms); each of them makes one clause of the match specification */
 };
 
 /* ---- one clause ---- */
@@ -165,9 +165,10 @@ static term_t exact_equality(struct arena *a, term_t x, term_t y)
 }
 
 /*
- * Adds clauses whose message is one term. For a tuple the VM allocates and frees memory at each message, which costs
- * more than the rest of the tracing. The sender is nearly always on the traced node, and otherwise mostly unknown
- * (messages from timers, ports and other nodes). In these two cases one term is enough: the sender or the node.
+ * Adds clauses whose message is a single term instead of {{Node, Sender}}. For a tuple the VM allocates and frees
+ * memory at each event, which costs more than the rest of the tracing. If the sender is on the traced node, its pid is
+ * enough. If the sender is unknown (messages from timers, ports and other nodes), the node is enough. Few messages are
+ * different.
  */
 static void add_short_clauses(struct ptrs *to, struct arena *a, const struct made *made, term_t own)
 {
@@ -238,7 +239,7 @@ static void set_specification(struct arena *a, const struct ast_probe *p, struct
     s->prefix = s->prefix && s->match_spec->type == TERM_LIST;
 }
 
-/* Makes the clauses collect what `where` reads. */
+/* Makes the clauses collect the results and callers that `needs` asks for. */
 static void add_needs(struct check *k, unsigned needs, struct made *made, size_t count)
 {
     struct arena *a = k->c->arena;
@@ -283,7 +284,7 @@ static bool make_clauses(struct unit *u)
     return true;
 }
 
-/* Records the effects of a literal specification that other code needs to know. */
+/* Sets the actions that a term of a literal specification contains, and that other code must know. */
 static void note_raw(struct spec_clause *info, term_t t)
 {
     if (t->type == TERM_TUPLE && t->count && t->items[0]->type == TERM_ATOM) {

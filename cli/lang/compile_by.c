@@ -56,7 +56,7 @@ static bool compile_key(struct unit *u, struct ast *n, const struct ast_probe *p
 
 /* ---- aggregates ---- */
 
-/* Returns the name of an aggregate: a word, or the name of a call. Empty: the node is neither. */
+/* Returns the name of an aggregate, which is a word or the name of a call; empty if the node is neither. */
 static struct str aggregate_name(const struct ast *n)
 {
     if (n->type == A_CALL && !n->module.len)
@@ -204,7 +204,7 @@ static unsigned reads_stack(const struct where *w)
     return w->type == WHERE_NAME && w->property == PROPERTY_stack;
 }
 
-/* Checks that the probe collects what its keys read, so that it can be counted by them. */
+/* Rejects `by` with a counter of the VM, and a key that reads the stack if the probe does not collect the stack. */
 static bool check_collects(struct unit *u)
 {
     const struct ast_probe *p = u->probe;

@@ -14,7 +14,7 @@ static const struct {
 #include "events.def"
 };
 
-/* The events of processes that ports have, too: registration and links. */
+/* The events that both processes and ports have: registration and links. They have the flag of processes. */
 #define ALSO_PORTS                                                                                                     \
     (SPEC_EVENT_BIT(SPEC_EV_register) | SPEC_EVENT_BIT(SPEC_EV_unregister) | SPEC_EVENT_BIT(SPEC_EV_getting_linked) |  \
      SPEC_EVENT_BIT(SPEC_EV_getting_unlinked))
@@ -22,7 +22,7 @@ static const struct {
 static const struct {
     const char *name;
     unsigned flags;
-    uint64_t also; /* events of the family that have another flag */
+    uint64_t also; /* events of the family that have a different flag in events.def */
 } families[] = {
     {"procs", SPEC_F_PROCS, 0},     {"ports", SPEC_F_PORTS, ALSO_PORTS},
     {"running", SPEC_F_RUNNING, 0}, {"exiting", SPEC_F_EXITING, 0},

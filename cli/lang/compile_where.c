@@ -43,7 +43,7 @@ static unsigned kinds_of_events(const struct ast_probe *p)
     return !p ? ~0u : p->shape == SHAPE_EVENT && str_is(p->event, "seq_trace") ? TOKENS : shapes[p->shape];
 }
 
-/* Returns the kinds of events that have the property, as the same bits. */
+/* Returns the kinds of events that have the property, as the bits of kinds_of_events(). */
 static unsigned reported_with(const struct property_row *row)
 {
     static const struct {
@@ -149,7 +149,7 @@ static bool find_word(const struct maker *m, struct str text, enum property *ret
     return false;
 }
 
-/* Reads the number of arg1, as other tracers call args[1]. Returns false if the text is anything else. */
+/* Reads the N of argN, the name of args[N] in other tracers. Returns false if the text is anything else. */
 static bool is_numbered_arg(struct str text, struct str *ret)
 {
     size_t i = 3;
@@ -187,8 +187,8 @@ static void guess_word(struct maker *m, struct str text)
 #define MAX_TAILS 100 /* limit for nested calls of tl */
 
 /*
- * Returns the expression that reads the variable `var` of the pattern `n`, whose value `here` reads. Returns NULL if
- * `n` does not contain the variable.
+ * Returns an expression for the value of the variable `var` in the pattern `n`. `here` is the expression for the value
+ * that `n` matches. Returns NULL if `n` does not contain the variable.
  */
 static struct where *find_in(struct maker *m, const struct ast *n, struct str var, struct where *here,
                              const struct ast *at)
@@ -359,7 +359,8 @@ static bool is_aggregate(const struct ast *n)
     return false;
 }
 
-/* Returns false if a property of an event occurs outside of aggregates. Sets *ret_has if the tree has an aggregate. */
+/* Returns false if the tree reads a property of an event outside of aggregates. Sets *ret_has if it has an aggregate.
+ */
 static bool only_aggregates(const struct maker *m, const struct ast *n, bool *ret_has)
 {
     enum property id;
@@ -448,7 +449,7 @@ static unsigned types_of(const struct where *w)
     }
 }
 
-/* Rejects the comparison of a property with a constant that it never equals, such as class == "error". */
+/* Rejects the comparison of a property with a constant of a type that it never has, such as class == "error". */
 static bool check_constant(struct maker *m, const struct where *side, const struct where *other, const struct ast *of)
 {
     const bool elixir = m->k->c->surface == SPEC_ELIXIR;
@@ -494,7 +495,10 @@ static bool check_class(struct maker *m, const struct where *side, const struct 
     return diag_guess(m->k->c, &g);
 }
 
-/* Checks units: a duration compares only with a duration, a size with a number. Comparing two constants is an error. */
+/*
+ * Rejects a comparison of two constants, and a comparison whose units do not fit: of a duration with a bare number, or
+ * of a size with a duration.
+ */
 static bool check_compare(struct maker *m, struct where *const sides[2], const struct ast *n)
 {
     for (size_t i = 0; i < 2; i++) {
@@ -549,7 +553,7 @@ static struct where *compile_like(struct maker *m, const struct ast *n)
 
 /* ---- patterns: ret = {error, _} ---- */
 
-/* Returns true if this side of a '=' is a value of the event, so that the other side is the pattern. */
+/* Returns true if the operand of '=' is a value of the event. The other operand is then the pattern. */
 static bool is_value(const struct maker *m, const struct ast *n)
 {
     enum property id;
@@ -561,7 +565,7 @@ static bool is_value(const struct maker *m, const struct ast *n)
     return is_word(n) && find_word(m, n->value->text, &id);
 }
 
-/* Rejects a variable of the argument list in a pattern, where it would be a new variable that matches anything. */
+/* Rejects a variable of the argument list in a pattern: it would be a new variable there, which matches anything. */
 static bool require_unbound(struct maker *m, const struct ast *n)
 {
     if (n->type == A_VAR && is_in_head(m->probe, n->text)) {

@@ -77,7 +77,7 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     err_set(c->err, ERR_USAGE, "%s", text);
     from = MIN(from, c->text.len);
     c->failed_at = from;
-    /* The error is at the end: point behind the last line that has text. */
+    /* An error at the end of the text is shown behind the last line that is not blank. */
     if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n')
         while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
             from--;
@@ -124,7 +124,7 @@ void guess_init(struct guess *g, struct str word)
 
 void guess_offer(struct guess *g, struct str name)
 {
-    char copy[65]; /* near.h needs terminated strings, and compares no longer ones */
+    char copy[65]; /* near.h needs a NUL at the end, and does not compare longer names */
 
     if (name.len >= sizeof(copy))
         return;

@@ -42,7 +42,7 @@ static const struct bit_name actions[] = {
     {ACT_TOKEN, "token"},         {ACT_UNSAFE, "unsafe"},
 };
 
-/* The names of the bits that are set, for the printers of each format. */
+/* The names of the bits that are set in a set of flags, for the printers of all formats. */
 struct names {
     const char *items[SPEC_EVENTS];
     size_t count;
@@ -95,8 +95,8 @@ static term_t module_term(struct arena *a, const struct selector *s)
 }
 
 /*
- * Makes the heads of {M,'_',Arity}, which the VM does not have: lists of Arity patterns, for the selector {M,'_','_'}.
- * Returns false if a head cannot have that many.
+ * Changes a match specification so that it accepts only calls with `arity` arguments. It is for the selector
+ * {M,'_','_'}, because the VM has no {M,'_',Arity}. Returns false for a head that is neither `_` nor a list.
  */
 static bool widen_heads(struct arena *a, term_t ms, size_t arity, term_t *ret)
 {

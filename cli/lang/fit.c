@@ -18,7 +18,7 @@ struct variables {
     struct fit *f;
     struct variable *items;
     size_t count, cap;
-    bool all; /* '$$' is used and reads every variable */
+    bool all; /* '$$' is used, which reads every variable */
 };
 
 static struct variable *fit_variable(struct variables *v, long number)
@@ -53,8 +53,8 @@ static bool is_key(term_t t, size_t i, bool head)
 }
 
 /*
- * Raises f->variables for atoms that look like variables in places where the VM reads no variables. They keep their
- * names, so the node needs these atoms, too.
+ * Raises f->variables for atoms such as '$7' in places where the VM does not read them as variables. These atoms are
+ * not renumbered, so the node must have them, too.
  */
 static void find_lookalikes(struct fit *f, term_t t)
 {
@@ -144,7 +144,8 @@ static term_t with_variables(struct fit *f, term_t clause)
 /* ---- unknown atoms ---- */
 
 /*
- * Returns 1 + the index of the atom, or of an unknown atom in the name of an external fun; 0: the node has the atoms.
+ * Returns 1 + the index in f->unknown of the atom `t`, or of the module or function of the external fun `t`. Returns 0
+ * for another term, or if the node has the atoms.
  */
 static size_t unknown_index(const struct fit *f, term_t t)
 {
@@ -157,7 +158,7 @@ static size_t unknown_index(const struct fit *f, term_t t)
     return found;
 }
 
-/* Returns 1 + the index of the first unknown atom at any depth of the term; 0: there is none. */
+/* Returns 1 + the index in f->unknown of the first unknown atom at any depth of the term; 0 if there is none. */
 static size_t unknown_in(const struct fit *f, term_t t)
 {
     size_t found = unknown_index(f, t);
@@ -218,8 +219,8 @@ static bool is_written_tuple(term_t t)
 typedef term_t fit_fn(struct fit *f, term_t t);
 
 /*
- * Replaces unknown atoms in an expression that builds a term: by `bare`, inside of {const, _} by `literal`, deeper by
- * `again`.
+ * Replaces the unknown atoms in an expression that builds a term. `bare` replaces the expression if it is itself an
+ * unknown atom, `literal` the T of {const, T}, and `again` each element of a container.
  */
 static term_t fit_built(struct fit *f, term_t t, fit_fn *again, fit_fn *literal, fit_fn *bare)
 {
@@ -251,8 +252,8 @@ static bool is_equality(term_t t)
 }
 
 /*
- * Returns the name or module in is_record() that the node does not have, so that no such record exists there. NULL: the
- * record may exist.
+ * Returns the name or module in is_record() that is unknown on the node, which therefore has no such record. Returns
+ * NULL if the record may exist.
  */
 static term_t no_record(const struct fit *f, term_t t)
 {
@@ -264,7 +265,7 @@ static term_t no_record(const struct fit *f, term_t t)
     return NULL;
 }
 
-/* Replaces unknown atoms in a call. Fails if the result could depend on the place of an atom in the term order. */
+/* Replaces unknown atoms in a call. Returns NULL if the result may depend on the order of such an atom. */
 static term_t fit_expr(struct fit *f, term_t t)
 {
     term_t items[3];
@@ -295,7 +296,7 @@ static term_t fit_message_literal(struct fit *f, term_t t)
     return unknown_in(f, t) ? fit_each(f, t, fit_message_literal) : t;
 }
 
-/* Wraps the tuple {etrace_atom, Name} once more, which makes it an expression. */
+/* Returns {{etrace_atom, Name}}, the expression that makes the tuple {etrace_atom, Name}. */
 static term_t fit_message_bare(struct fit *f, term_t t)
 {
     return TUPLE(f->a, fit_message_literal(f, t));
@@ -318,7 +319,7 @@ static term_t fit_body(struct fit *f, term_t t)
 
 enum { CAN_BE_TRUE = 1, CAN_BE_FALSE = 2, CAN_FAIL = 4, CAN_BE_ANY = 7 };
 
-/* Returns true if the value itself contains the atom, not only an argument of a function that computes the value. */
+/* Returns true if the value of the expression contains the atom. Ignores the arguments of functions. */
 static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
 {
     if (unknown_index(f, t) == atom)
@@ -336,7 +337,7 @@ static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
     return t->tail && holds_atom(f, t->tail, atom, literal);
 }
 
-/* Returns true if one value has an unknown atom that the other lacks. A value that the node computes contains none. */
+/* Returns true if only one of the values contains some unknown atom. A value that the node computes contains none. */
 static bool unknowns_differ(const struct fit *f, term_t x, term_t y)
 {
     for (size_t i = 1; i <= f->nunknown; i++)
@@ -361,7 +362,7 @@ static unsigned join_outcomes(const struct fit *f, term_t t, unsigned by_one, un
     return any | all;
 }
 
-/* Returns the results that a guard can have on the node, as far as its unknown atoms determine them. */
+/* Returns the results that a guard may have on the node (CAN_ bits). Only its unknown atoms can rule out results. */
 static unsigned guard_outcomes(const struct fit *f, term_t t)
 {
     if (t->type != TERM_TUPLE || t->count < 2 || is_const(t) || is_written_tuple(t))
@@ -393,7 +394,7 @@ static bool only_hides(term_t body)
            spec_is_call(body->items[0], "message") && term_is_atom(body->items[0]->items[1], "false");
 }
 
-/* Returns 1 + the index of an atom without which the clause cannot match; 0: the clause can match. */
+/* Returns 1 + the index of an unknown atom without which the clause cannot match, or 0 if the clause can match. */
 static size_t needed_atom(const struct fit *f, term_t clause)
 {
     size_t i = unknown_in(f, clause->items[0]);
@@ -414,7 +415,8 @@ static term_t fit_clause(struct fit *f, term_t t)
 }
 
 /*
- * Returns true, and sets f->name, if at least one clause shows events, and each of these clauses needs an unknown atom.
+ * Returns true and sets f->name if no event can be shown, because each clause that shows events needs an unknown atom.
+ * Returns false if no clause shows events.
  */
 static bool report_if_dead(struct fit *f, term_t ms)
 {
