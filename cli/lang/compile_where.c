@@ -359,7 +359,8 @@ static bool is_aggregate(const struct ast *n)
     return false;
 }
 
-/* Returns false if the tree reads a property of an event outside of aggregates. Sets *ret_has if it has an aggregate.
+/*
+ * Returns false if the tree reads a property of an event outside of aggregates. Sets *ret_has if it finds an aggregate.
  */
 static bool only_aggregates(const struct maker *m, const struct ast *n, bool *ret_has)
 {

@@ -91,7 +91,7 @@ static bool at_double(const struct hrl *h, char ch)
     return hrl_peek(h) == ch && h->at + 1 < h->c->text.len && h->c->text.at[h->at + 1] == ch;
 }
 
-/* Skips a default value or a type, up to the ',' or '}' of the record or (stop_at_type) to the '::'. */
+/* Skips a default value or a type. Stops at the ',' or '}' after the field; with `stop_at_type` also at the '::'. */
 static bool skip_value(struct hrl *h, bool stop_at_type)
 {
     size_t depth = 0;
@@ -114,8 +114,8 @@ static bool skip_value(struct hrl *h, bool stop_at_type)
 }
 
 /*
- * Reads `= Value :: Type`; both parts are optional. *ret is `undefined` without a value, NULL if the value is not a
- * literal.
+ * Reads `= Value :: Type`; both parts are optional. Sets *ret to the value, to `undefined` if there is none, or to NULL
+ * if the value is not a literal.
  */
 static bool field_value(struct hrl *h, term_t *ret)
 {
@@ -202,7 +202,7 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
                 h.at = behind;
         }
         skip_form(&h);
-        h.at += h.at < text.len && !hrl_peek(&h); /* a NUL */
+        h.at += h.at < text.len && !hrl_peek(&h); /* skip a NUL, which skip_form() takes for the end of the text */
     }
     struct lang_record *records = arena_alloc(a, found.count * sizeof(*records) + 1);
     for (size_t i = 0; i < found.count; i++)

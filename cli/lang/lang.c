@@ -40,7 +40,7 @@ static bool unit_parse(struct unit *u)
 
 static const struct {
     struct lang_pass is;
-    bool each;                   /* the pass runs once for each probe of the list that the parser returns */
+    bool each;                   /* run the pass for each probe of the list that the parser returns, not once */
     bool (*run)(struct unit *u); /* NULL: trace/exprs_arm.c runs it for each node */
     void (*dump)(const struct unit *u, struct buf *b);
 } passes[LANG_PASSES] = {
@@ -95,7 +95,9 @@ static bool compile_unit(struct unit *u, struct ptrs *specs)
     return true;
 }
 
-/* Compiles the probe at *pos and its root, and adds the specs of both. The text of a probe includes its root. */
+/*
+ * Compiles the probe at *pos and its root, and adds the specs of both. The text of the probe's spec includes the root.
+ */
 static bool compile_at(struct comp *c, size_t *pos, struct ptrs *specs)
 {
     struct unit probe = {.c = c, .pos = *pos}, root = {.c = c, .inside = true};

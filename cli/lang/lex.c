@@ -16,7 +16,10 @@ static const struct {
 #include "punct.def"
 };
 
-/* The case of a letter. In Erlang only the letters of Latin-1 are letters, in Elixir any letter-like character. */
+/*
+ * The case of a letter. Erlang has only the letters of Latin-1. Elixir has further characters, which count as lower
+ * case.
+ */
 enum letter { NOT_LETTER, LOWER, UPPER };
 
 static enum letter letter_at(struct str text, size_t pos, bool elixir, size_t *ret_len)
@@ -183,7 +186,8 @@ bool lex_continues(struct str text, size_t pos, bool elixir)
 }
 
 /*
- * Returns true if the tokens so far are a whole probe. A word such as `inside` is then neither an atom nor a variable.
+ * Returns true if the tokens so far are a whole probe. The words `inside` and `by` are then neither atoms nor
+ * variables.
  */
 static bool is_finished(const struct lexer *l)
 {
@@ -192,13 +196,13 @@ static bool is_finished(const struct lexer *l)
     return !l->depth && n && (n == l->terms || !is_unfinished(&l->out->items[n - 1]));
 }
 
-/* Returns true if the probe ends here at the word `inside`, and the word is neither an atom nor a variable. */
+/* Returns true if the word `inside` is here and ends the probe. Returns false if the word is an atom or a variable. */
 static bool at_inside(const struct lexer *l)
 {
     return l->probe && l->spaced && lex_is_inside(l->c->text, l->pos) && is_finished(l);
 }
 
-/* Returns true if the word at the position is the `by` in front of keys, and neither an atom nor a variable. */
+/* Returns true if the word is the `by` in front of keys. Returns false if it is an atom or a variable. */
 static bool at_by(const struct lexer *l, struct str word)
 {
     const char next = lex_peek(l->c->text, l->pos + word.len);
@@ -535,7 +539,7 @@ static bool is_behind_operand(const struct lexer *l)
     return last->type != TOK_IDENT || !is_joining(last->text);
 }
 
-/* Returns true if `{`, or a name of a struct or record and then `{`, begins at `at`. */
+/* Returns true if a '{' is at `at`, possibly after the name of a struct or record. */
 static bool is_braced(struct str text, size_t at)
 {
     size_t len;
@@ -546,8 +550,8 @@ static bool is_braced(struct str text, size_t at)
 }
 
 /*
- * Returns true if a number, a variable or parentheses begin at `at`, followed by something that can follow an operand,
- * such as `== 0`. It tells the operator % from a comment.
+ * Returns true if the text after a % looks like an operand: a number, a variable or parentheses, before something that
+ * can follow an operand, such as `== 0`. The user then means an operator and not a comment.
  */
 static bool is_operand(struct str text, size_t at)
 {
@@ -600,8 +604,7 @@ static void skip_comment(struct lexer *l)
 }
 
 /*
- * Looks for a mark at the position, and closes l->open at the first mark. Returns false if it is a mark of the other
- * surface.
+ * Clears l->open if the next token is a mark. Returns false if it is a mark of the other surface.
  */
 static bool accept_mark(struct lexer *l)
 {

@@ -41,8 +41,8 @@ static void add_prefix(struct lexer *l, size_t len)
 }
 
 /*
- * Reads a keyword before a selector. Returns false, and reads nothing, unless blanks and a selector follow the word.
- * The words `when`, `where` and `by` are no selectors.
+ * Reads the keyword `word` and the blanks after it. Returns false and reads nothing if no selector follows. The words
+ * `when`, `where` and `by` are no selectors.
  */
 static bool take_prefix(struct lexer *l, const char *word)
 {
@@ -150,8 +150,8 @@ static bool read_terms(struct lexer *l, const struct lexer *begin, enum spec_sur
 }
 
 /*
- * Reads the terms in the preferred surface; with `open` the first mark may change the surface. If the preferred surface
- * cannot read the text and no mark was found, the text may have a mark further on: tries the other surface.
+ * Reads the terms in the preferred surface; with `open` the first mark may change the surface. If the text is malformed
+ * in the preferred surface before its first mark, reads it in the other surface, in which it may be valid.
  */
 static bool read_open(struct lexer *l, enum spec_surface preferred, bool open)
 {

@@ -58,8 +58,8 @@ static void select_skip(struct lexer *l, size_t to)
 /* ---- names ---- */
 
 /*
- * Returns the length of a name. A name with * or ? is a glob (*ret_glob), but a ? or ! at the end belongs to the name
- * of an Elixir function.
+ * Returns the length of a name. Sets *ret_glob if the name has a wildcard: a *, or a ? in Erlang. In Elixir a ? or ! at
+ * the end belongs to the name of a function.
  */
 static size_t select_glob(const struct lexer *l, size_t from, bool elixir, bool function, bool *ret_glob)
 {
@@ -179,8 +179,8 @@ static bool select_plain(struct lexer *l, bool elixir)
 }
 
 /*
- * Returns true if a part of an alias begins here: Repo, *Controller, or a * between other parts. A part in lower case
- * would be a function.
+ * Returns true if a part of an alias begins here: Repo, *Controller, or a * before further parts. A word in lower case
+ * is not a part but a function.
  */
 static bool select_is_part(const struct lexer *l, size_t i)
 {

@@ -11,8 +11,8 @@
 #define MAX_BYTES 64 /* limit for the bytes of a binary */
 
 /*
- * The target of a step: the index of an existing step, or an end of the program. NOWHERE: the match specification
- * cannot become a program.
+ * The target of a step is the index of an existing step, or one of these ends: SHOWN or HIDDEN. Functions that add
+ * steps return NOWHERE if the match specification cannot become a program.
  */
 enum { NOWHERE = -1, SHOWN = STEPS, HIDDEN = STEPS + 1 };
 
@@ -29,7 +29,7 @@ struct maker {
     struct step steps[STEPS];
     int first;
     size_t nodes;
-    int least, most; /* the arities that all heads so far accept */
+    int least, most; /* the lowest and the highest arity that every head so far accepts */
 
     /* The fields below describe the current clause. */
     struct step tests[STEPS]; /* tests of the head, in order */
@@ -187,8 +187,8 @@ static bool program_find(const struct maker *m, term_t t, unsigned *ret_value)
 }
 
 /*
- * Returns the constant that an expression stands for, or NULL if the expression is not constant or too large. `quoted`:
- * the expression is inside of {const, T}.
+ * Returns the constant that an expression stands for, or NULL if the expression is not constant or too large. `quoted`
+ * is true inside of {const, T}.
  */
 static term_t program_constant(struct maker *m, term_t t, bool quoted)
 {
@@ -233,7 +233,9 @@ static term_t program_constant(struct maker *m, term_t t, bool quoted)
     return t->type == TERM_TUPLE ? term_tuple(m->a, t->count, items) : term_list(m->a, t->count, items, tail);
 }
 
-/* The steps for X Op C and, as `turned`, for C Op X. The flags `not` and `turned_not` negate the result of the step. */
+/*
+ * The step `what` evaluates X Op C, and `turned` evaluates C Op X. If `not` or `turned_not` is set, negate the result.
+ */
 static const struct {
     const char *name;
     enum etw_step what, turned;
@@ -271,8 +273,8 @@ static int program_compare(struct maker *m, size_t row, term_t x, term_t y, int 
 }
 
 /*
- * Adds the steps of a test, which go on to `yes` or `no`, and returns the first step. Accepts only tests that cannot
- * fail and always give true or false.
+ * Adds the steps of a test, which continue at the step `yes` or `no`. Returns the first of these steps. Accepts only
+ * tests that are always true or false and cannot raise.
  */
 static int program_condition(struct maker *m, term_t t, int yes, int no)
 {
@@ -307,7 +309,9 @@ static int program_condition(struct maker *m, term_t t, int yes, int no)
 
 /* ---- whole programs ---- */
 
-/* Adds the steps of a clause and returns the first one. If the clause does not match, the steps go on to `next`. */
+/*
+ * Adds the steps of a clause and returns the first one. If the clause does not match, they continue at the step `next`.
+ */
 static int program_clause(struct maker *m, term_t t, int next)
 {
     const term_t guards = t->items[1], body = t->items[2];

@@ -15,8 +15,9 @@ enum step { STEP_ROOT, STEP_ITEM, STEP_TAIL, STEP_ELEMENT, STEP_VALUE };
 struct path {
     const struct path *up;
     enum step step;
-    size_t index; /* in a list from 0, in a tuple from 1; STEP_TAIL: how many elements precede it */
-    term_t key;
+    /* Of an element: its number, from 0 in a list, from 1 in a tuple. Of a tail: the number of elements before it. */
+    size_t index;
+    term_t key; /* STEP_VALUE: the key of the map */
 };
 
 static term_t call_with_one(struct arena *a, const char *name, term_t x)
@@ -53,8 +54,8 @@ static term_t steps_term(struct mclause *m, const struct path *p)
 }
 
 /*
- * Makes the expression that follows the path. Every step is a nested call, so a part that is too deep is an error
- * (NULL).
+ * Makes the expression that reads the part at the end of the path. Each step is a nested call, so a long path is an
+ * error; returns NULL after it.
  */
 static term_t path_term(struct mclause *m, const struct path *p, const struct ast *at)
 {
@@ -123,7 +124,9 @@ static void guard_same(struct mclause *m, term_t x, term_t y)
 
 static term_t head_pattern(struct mclause *m, const struct ast *n, const struct path *at);
 
-/* Binds a variable to a part that has a pattern of its own: to the '$N' of the part, or to the path from '$_'. */
+/*
+ * Binds a variable to a part that has its own pattern. The value is the part's '$N', or a path from '$_' to the part.
+ */
 static bool name_part(struct mclause *m, const struct ast *var, term_t part, const struct path *at)
 {
     struct binding *b = find_binding(m, var->text);

@@ -37,8 +37,8 @@ static bool parse_head(struct parser *p, struct ast_clause *cl)
 }
 
 /*
- * Returns true if the token can be part of a pattern. Tests, calls and the access to a field cannot; in a binary,
- * `size(1)` behind `::` or `-` is no call.
+ * Returns true if the token can be part of a pattern. Tests, calls and the access to a field cannot. In a binary the
+ * `size(1)` behind `::` or `-` is not a call.
  */
 static bool fits_pattern(struct parser *p, const struct token *t, bool binary)
 {
@@ -95,9 +95,9 @@ static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, co
 }
 
 /*
- * Returns true if a clause begins at `; (`. After a guard, `; (` may also begin another alternative of the guard. It
- * begins a clause if the tokens in the parentheses can be patterns, and the token after them can follow an argument
- * list. `guarded` is the clause before it, NULL if that clause has a body.
+ * Returns true if a clause begins at `; (`. After a guard, `; (` may also continue the guard. It begins a clause if the
+ * parentheses can contain patterns, and if the next token can follow an argument list. `guarded` is the clause before
+ * the `;`, or NULL if that clause has a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {
@@ -220,7 +220,7 @@ void parse_take_clauses(struct parser *p, struct ast_probe *probe, const struct 
         probe->clauses[i] = *(struct ast_clause *)list->items[i];
 }
 
-/* Returns true if the first selector with a pattern for modules excludes no modules yet. */
+/* Returns true if modules may still be excluded: a selector stands for several modules, and nothing is excluded yet. */
 static bool names_several(const struct ast_probe *probe)
 {
     for (size_t i = 0; i < probe->nselectors; i++)
@@ -304,8 +304,8 @@ static bool parse_where(struct parser *p, struct ast_probe *probe)
 }
 
 /*
- * Returns the index of the ':' between keys and aggregates, or of the end. In `erlang:` before a function the ':'
- * belongs to a key.
+ * Returns the index of the ':' between keys and aggregates, or of the last token if there is none. The ':' after
+ * `erlang` belongs to a key.
  */
 static size_t find_separator(const struct parser *p)
 {
@@ -322,7 +322,7 @@ static size_t find_separator(const struct parser *p)
     return i;
 }
 
-/* Parses expressions up to the token `end`, which belongs to none of them. */
+/* Parses the expressions before the token `end`. */
 static bool parse_by_items(struct parser *p, size_t end, const char *wanted, const char *after, struct ptrs *ret)
 {
     const enum tok_type type = p->tokens[end].type;

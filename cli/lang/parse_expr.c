@@ -65,7 +65,7 @@ size_t ast_end(const struct ast *n)
     return n->from + n->len;
 }
 
-/* Returns how many copies of the left operand an expanded 'in' contains. */
+/* Returns the number of copies of its left operand that an 'in' contains after it was expanded. */
 static size_t count_copies(const struct ast *of)
 {
     if (of->type == A_OP && of->op == OP_RANGE)
@@ -287,11 +287,11 @@ struct ast *parse_call(struct parser *p, size_t from, struct str module, struct 
 enum assoc { LEFT, RIGHT, NONE };
 
 struct binary_op {
-    int punct; /* -1: a word */
+    int punct; /* the punctuation mark; -1 if the operator is a word */
     const char *word;
     int power;
     enum assoc assoc;
-    int op; /* -1: `=` */
+    int op; /* the operator in the tree; -1 for `=`, which makes an A_MATCH */
 };
 
 #define COMPARES 40
@@ -526,7 +526,7 @@ static struct ast *combine_operands(struct parser *p, const struct binary_op *op
     return node_with(p, n, &items, NULL, ast_end(right));
 }
 
-/* Returns true if one node can hold all operands, so that many operands do not nest deeply. */
+/* Returns true if one node can have any number of operands of this operator, so that they do not nest. */
 static bool is_chain(int op)
 {
     return op == FN_ORELSE || op == FN_ANDALSO || op == FN_OR || op == FN_AND;
@@ -609,7 +609,7 @@ struct ast *parse_expr(struct parser *p, int least)
         diag(p->c, tok(p)->from, tok(p)->len, "this is nested too deeply");
         diag_note(p->c, "the limit is %d levels", PARSE_MAX_DEPTH);
     } else {
-        /* An expression inside of a loose one is loose, too; one in parentheses or brackets starts anew. */
+        /* An operand of a loose expression is loose, too. An expression in parentheses or brackets is not. */
         p->loose = least == PARSE_ANY ? p->loose_at[p->at] : loose || p->loose_at[p->at];
         n = climb_precedence(p, least);
     }

@@ -24,7 +24,7 @@ static bool select_is_name(const struct token *t)
            (t->type == TOK_LIT && t->value->type == TERM_ATOM && t->quoted);
 }
 
-/* Returns the end of the last token, where a missing token is reported. */
+/* Returns the end of the last token. An error about a missing token points there. */
 static size_t select_end(struct parser *p)
 {
     return p->at ? tok_end(&p->tokens[p->at - 1]) : tok(p)->from;

@@ -82,7 +82,8 @@ bool spec_head_takes_all(term_t head)
 }
 
 /*
- * Replaces the tail '_' of ['$1' | '_'] by as many '_' as the arity needs. Returns NULL if the head has more arguments.
+ * Replaces the tail of ['$1' | '_'] by as many '_' as the arity needs. Returns NULL if the head cannot match that many
+ * arguments.
  */
 static term_t fill_head(term_t head, int arity, struct arena *a)
 {

@@ -13,7 +13,7 @@
 
 /* A filter under construction. */
 struct maker {
-    struct buf steps, programs; /* programs: encoded */
+    struct buf steps, programs; /* struct etw_filter_step, and encoded programs */
     unsigned nprograms;
     struct arena a;
 };
@@ -25,7 +25,7 @@ static void where_steps_add(struct maker *to, enum etw_filter_what what, enum et
     buf_add(&to->steps, &s, sizeof(s));
 }
 
-/* Finds the comparison for X Op C, or with `turned` for C Op X. */
+/* Sets *ret to the comparison of a property with a constant. `turned` means that the constant is on the left. */
 static bool comparison_of(enum fn fn, bool turned, enum etw_filter_compare *ret)
 {
     static const struct {
@@ -91,8 +91,8 @@ static bool has_atom(term_t t)
 }
 
 /*
- * Returns the step with the name of the atom that it compares with. A node that does not have the atom yet then
- * compares names. NULL: the step depends on the order of atoms, or on atoms inside of a term.
+ * Replaces the atom that a step compares with by the name of the atom, because the node may not have the atom yet.
+ * Returns NULL if the step depends on the order of atoms or on atoms inside of a term.
  */
 static term_t name_step_atom(struct arena *a, term_t step)
 {
@@ -109,7 +109,7 @@ static term_t name_step_atom(struct arena *a, term_t step)
     return term_tuple(a, 7, items);
 }
 
-/* Adds a step that tests the result as a match specification with this head and these guards would test arguments. */
+/* Adds a step that tests the result of a call with this head and these guards, as if the result were the argument. */
 static bool where_steps_program(struct maker *to, term_t head, term_t guards)
 {
     const term_t program = program_of(LIST(&to->a, TUPLE(&to->a, head, guards, LIST(&to->a))), &to->a);
