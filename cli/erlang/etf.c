@@ -35,7 +35,7 @@ enum {
 
 void etf_open(struct etf *r, const void *bytes, size_t len)
 {
-    *r = (struct etf){.at = bytes, .end = len ? (const unsigned char *)bytes + len : bytes}; /* NULL: len is 0 */
+    *r = (struct etf){.at = bytes, .end = len ? (const unsigned char *)bytes + len : bytes}; /* NULL has the length 0 */
 }
 
 bool etf_open_version(struct etf *r, const void *bytes, size_t len)
@@ -86,8 +86,8 @@ static bool etf_read_text(struct etf *r, size_t len, struct raw *ret)
 }
 
 /*
- * Sets the number of elements of a container. Each element takes at least `each` bytes, so a count that the remaining
- * bytes cannot hold is malformed.
+ * Sets the number of elements of a container. Each element takes at least `each` bytes. Fails if the remaining bytes
+ * cannot hold that many elements.
  */
 static bool etf_set_count(struct etf *r, uint64_t count, uint64_t each, struct etf_head *h)
 {

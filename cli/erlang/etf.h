@@ -13,7 +13,7 @@
 
 #include "../ground/macros.h"
 
-#define ETF_MAX_TERMS (1u << 20) /* heads that one reader accepts */
+#define ETF_MAX_TERMS (1u << 20) /* limit for the heads that one reader reads */
 
 struct etf {
     const unsigned char *at, *end;
@@ -21,22 +21,23 @@ struct etf {
     bool failed;
 };
 
+/* The types of terms. Each comment says what the members of struct etf_head contain, or which terms follow the head. */
 enum etf_type {
-    ETF_ATOM,   /* text in UTF-8; `latin1`: it came in the old encoding and has bytes above 127 */
-    ETF_INT,    /* integer */
-    ETF_BIG,    /* text: the magnitude, lowest byte first; negative */
-    ETF_FLOAT,  /* real */
-    ETF_BIN,    /* text: the bytes; bits: how many bits of the last byte count, 1 to 8 (0: no bytes) */
-    ETF_STRING, /* text: a proper list of small integers; no elements follow */
+    ETF_ATOM,   /* `text` is the name; `latin1` is set if the name is in Latin-1 and not ASCII, else it is in UTF-8 */
+    ETF_INT,    /* `integer` is the value */
+    ETF_BIG,    /* `text` is the magnitude with the lowest byte first, and `negative` the sign */
+    ETF_FLOAT,  /* `real` is the value */
+    ETF_BIN,    /* `text` has the bytes; `bits` is the number of bits in the last byte, 1 to 8, or 0 without a byte */
+    ETF_STRING, /* `text` has the elements of a proper list of small integers; no terms follow for them */
     ETF_NIL,
-    ETF_LIST,   /* count elements and a tail follow */
-    ETF_TUPLE,  /* count elements follow */
-    ETF_MAP,    /* count pairs follow */
-    ETF_PID,    /* text: the node's name; id, serial, creation */
-    ETF_PORT,   /* text: the node's name; id, creation */
-    ETF_REF,    /* text: the node's name; creation, words */
+    ETF_LIST,   /* `count` elements and a tail follow */
+    ETF_TUPLE,  /* `count` elements follow */
+    ETF_MAP,    /* `count` pairs follow */
+    ETF_PID,    /* `text` is the node's name; `id`, `serial` and `creation` are set */
+    ETF_PORT,   /* `text` is the node's name; `id` and `creation` are set */
+    ETF_REF,    /* `text` is the node's name; `creation`, `words` and `nwords` are set */
     ETF_EXPORT, /* module, function and arity follow as three terms */
-    ETF_FUN,    /* text: the whole encoded fun, not decoded */
+    ETF_FUN,    /* `text` is the whole fun, still encoded */
 };
 
 struct etf_head {
@@ -57,9 +58,9 @@ bool etf_done(const struct etf *r); /* returns true if the reader has not failed
 
 bool etf_next(struct etf *r, struct etf_head *ret);
 bool etf_skip(struct etf *r);                       /* skips one whole term */
-bool etf_take(struct etf *r, struct etf *ret_term); /* skips one whole term; *ret_term reads that term */
+bool etf_take(struct etf *r, struct etf *ret_term); /* skips one whole term; *ret_term is a new reader of that term */
 
-/* Read a term of one type. They return false and set `failed` if the next term has another type. */
+/* The following functions read a term of one type. They return false and set `failed` if the type is different. */
 bool etf_get_tuple(struct etf *r, size_t arity);
 bool etf_get_map(struct etf *r, size_t *ret_pairs);
 bool etf_get_list(struct etf *r, size_t *ret_count); /* sets 0 for []; other lists end with a tail: etf_get_nil() */
@@ -69,7 +70,7 @@ bool etf_get_int(struct etf *r, int64_t *ret);
 bool etf_get_bin(struct etf *r, struct raw *ret); /* reads binaries only, no bit strings */
 bool etf_get_pid(struct etf *r, struct etf_head *ret);
 
-/* Look at the next term. They neither advance the reader nor set `failed`. */
+/* The following functions look at the next term. They neither advance the reader nor set `failed`. */
 bool etf_peek(const struct etf *r, struct etf_head *ret);
 bool etf_is_atom(const struct etf *r, const char *name);
 

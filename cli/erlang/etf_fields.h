@@ -6,11 +6,11 @@
 #include "etf.h"
 
 enum etf_field_type {
-    ETF_FIELD_INT,  /* int64_t */
-    ETF_FIELD_INTS, /* int64_t[size], of a tuple */
-    ETF_FIELD_TERM, /* struct etf: reads the value later */
-    ETF_FIELD_TEXT, /* char[size], safe to print, of a binary or an atom */
-    ETF_FIELD_BOOL,
+    ETF_FIELD_INT,  /* the member is an int64_t */
+    ETF_FIELD_INTS, /* the member is an int64_t[size], and the value a tuple of integers */
+    ETF_FIELD_TERM, /* the member is a struct etf, with which the caller reads the value later */
+    ETF_FIELD_TEXT, /* the member is a char[size] that is safe to print, and the value a binary or an atom */
+    ETF_FIELD_BOOL, /* the member is a bool */
 };
 
 struct etf_field {
@@ -20,8 +20,8 @@ struct etf_field {
 };
 
 /*
- * Reads the pairs of a map. Skips keys that are not in the table. Members whose keys are not in the map keep their
- * values.
+ * Reads the pairs of a map into the members of `to`. Skips keys that are not in `fields`. A member whose key is not in
+ * the map keeps its value.
  */
 bool etf_get_fields(struct etf *r, const struct etf_field *fields, size_t count, void *to);
 

@@ -6,12 +6,12 @@
 struct job {
     struct buf *to;
     const struct etf_limits *limits;
-    size_t end; /* length of `to` at which the text is long enough */
+    size_t end; /* the length of `to` from which on nothing more is printed */
 };
 
 static void print_next(const struct job *j, struct etf *r, unsigned depth);
 
-/* Prints the mark for what is left out, but not twice in a row. */
+/* Prints the mark `…` for parts that are left out, unless the text already ends with this mark. */
 static void print_mark(struct buf *to)
 {
     static const char mark[] = "…";
@@ -36,7 +36,7 @@ static void print_cut(const struct job *j, struct raw text)
         print_mark(j->to);
 }
 
-/* Prints items, separated by commas, or by `between` inside of each pair of items. */
+/* Prints items, separated by commas. `between` separates a key from its value in a map, and is a comma otherwise. */
 static void print_items(const struct job *j, struct etf *r, size_t count, const char *between, unsigned depth)
 {
     bool cut = false;

@@ -10,11 +10,11 @@
 #include "etf.h"
 
 struct etf_limits {
-    unsigned depth; /* limit of containers in containers */
-    size_t items;   /* limit of items of one container */
-    size_t text;    /* bytes of one atom, string or binary */
-    size_t all;     /* limit of bytes of the whole text; the last item may exceed it by brackets and marks */
-    bool quotes; /* print atoms, strings and binaries as Erlang does, and binaries that contain a term as that term */
+    unsigned depth; /* the most levels of containers in containers */
+    size_t items;   /* the most items of one container */
+    size_t text;    /* the most bytes of one atom, string or binary */
+    size_t all;     /* the most bytes of the whole text, except for brackets and marks after the last item */
+    bool quotes;    /* quote atoms, strings and binaries as Erlang does, and print the term that a binary encodes */
 };
 
 /* Reads one term and appends it. */

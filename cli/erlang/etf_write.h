@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes the external term format, one function for each kind of term. The caller must write the announced number of
- * elements after a tuple, list or map head; nothing else can fail. After a list head of n elements the caller writes n
- * terms and etf_nil() (or another tail).
+ * Writes the external term format, one function for each kind of term. No function can fail. After the head of a tuple
+ * or map the caller must write as many elements as the head says. After the head of a list with n elements it must
+ * write n terms and etf_nil() or another tail.
  */
 #ifndef ETRACE_ETF_WRITE_H
 #define ETRACE_ETF_WRITE_H

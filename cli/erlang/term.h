@@ -11,24 +11,24 @@
 #include "../ground/mem.h"
 
 enum term_type {
-    TERM_ATOM,   /* text: the characters in UTF-8, without quotes */
-    TERM_INT,    /* integer */
-    TERM_BIG,    /* text: decimal digits, with a leading '-' if negative */
-    TERM_FLOAT,  /* real */
-    TERM_BIN,    /* text: the bytes; bits: how many bits of the last byte count (8 for a binary) */
-    TERM_TUPLE,  /* items */
-    TERM_LIST,   /* items, then tail: NULL for a proper list */
-    TERM_MAP,    /* items: key, value, key, value */
-    TERM_PID,    /* text: the node's name; id, serial, creation */
-    TERM_PORT,   /* text: the node's name; id, creation */
-    TERM_REF,    /* text: the node's name; creation, words */
-    TERM_EXPORT, /* fun M:F/A; items: two atoms and an integer */
+    TERM_ATOM,   /* `text` is the name in UTF-8, without quotes */
+    TERM_INT,    /* `integer` is the value */
+    TERM_BIG,    /* `text` has the decimal digits, with a leading '-' if negative */
+    TERM_FLOAT,  /* `real` is the value */
+    TERM_BIN,    /* `text` has the bytes; `bits` is the number of bits in the last byte, 8 for a binary */
+    TERM_TUPLE,  /* `items` are the elements */
+    TERM_LIST,   /* `items` are the elements; `tail` is NULL for a proper list */
+    TERM_MAP,    /* `items` are a key, its value, the next key, and so on */
+    TERM_PID,    /* `text` is the node's name; `id`, `serial` and `creation` are set */
+    TERM_PORT,   /* `text` is the node's name; `id` and `creation` are set */
+    TERM_REF,    /* `text` is the node's name; `creation`, `words` and `nwords` are set */
+    TERM_EXPORT, /* fun M:F/A; `items` are two atoms and an integer */
 };
 
 struct term {
     enum term_type type;
     unsigned bits;
-    /* The text. For a pid, port or reference: the node's name; empty: the node that receives the term. */
+    /* In a pid, port or reference the name of its node, which is empty for the node that receives the term. */
     struct str text;
     int64_t integer;
     double real;
@@ -51,7 +51,7 @@ term_t term_tuple(struct arena *a, size_t count, const term_t *items); /* copies
 term_t term_list(struct arena *a, size_t count, const term_t *items, term_t tail_or_null);
 term_t term_map(struct arena *a, size_t pairs, const term_t *keys_and_values);
 
-/* Make term_tuple() and term_list() take the items as arguments. */
+/* The following macros call term_tuple() and term_list() with the items as arguments. */
 #define TERM_ITEMS(...)                                                                                                \
     (sizeof((term_t[]){__VA_ARGS__}) / sizeof(term_t)), (term_t[])                                                     \
     {                                                                                                                  \

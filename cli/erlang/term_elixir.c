@@ -95,7 +95,7 @@ static enum atom_class atom_class_of(struct str s)
 
 /* ---- text ---- */
 
-/* Returns true for visible characters that inspect/2 escapes because they look like other spaces. */
+/* Returns true for characters that inspect/2 escapes because they look like a space. */
 static bool is_space(uint32_t c)
 {
     return c == 0xa0 || (c >= 0x2000 && c <= 0x200a) || c == 0x205f || c == 0xfffc;
@@ -207,7 +207,7 @@ static const uint8_t *print_bin(struct buf *to, const uint8_t *at)
     const char *bytes = (const char *)head + 12;
     bool cut = size > captured;
 
-    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* drop a character that was split by the cut */
+    for (size_t n = 1; cut && n <= 3 && n <= captured; n++) { /* leave out a character that the cut split */
         unsigned char c = (unsigned char)bytes[captured - n];
         if ((c & 0xc0) == 0x80)
             continue;
@@ -357,8 +357,8 @@ static const uint8_t *print_tuple(struct buf *to, const struct term_env *env, co
 /* ---- maps and structs ---- */
 
 /*
- * Prints a struct with its fields in the order of their definition. Returns false if the order is unknown or does not
- * fit.
+ * Prints a struct with its fields in the order of their definition. Returns false if the order is unknown or does
+ * not contain every field of the struct.
  */
 static bool print_ordered(struct buf *to, const struct elixir_struct *s)
 {

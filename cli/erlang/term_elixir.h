@@ -21,8 +21,8 @@ struct elixir_struct {
 };
 
 /*
- * Prints the struct as its Inspect implementation does, for structs of Elixir and of a few common libraries. Returns
- * false and prints nothing if the struct is not one of them or has unexpected fields.
+ * Prints a struct of Elixir, or of a few common libraries, as its Inspect implementation does. Returns false and prints
+ * nothing if the struct is unknown or has unexpected fields.
  */
 bool elixir_print_struct(struct buf *to, const struct elixir_struct *s);
 /*

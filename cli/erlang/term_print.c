@@ -6,7 +6,7 @@
 
 /* ---- characters ---- */
 
-/* How to print an ASCII byte inside quotes. 0: unchanged; a letter: as that letter after a backslash; 1: as \ooo. */
+/* The escape of each ASCII byte inside quotes: 0 for none, 1 for \ooo, or the letter to print after a backslash. */
 static const char ascii_escape[128] = {
     [0 ... 7] = 1, ['\b'] = 'b',    ['\t'] = 't', ['\n'] = 'n',    ['\v'] = 'v',  ['\f'] = 'f',
     ['\r'] = 'r',  [14 ... 26] = 1, [27] = 'e',   [28 ... 31] = 1, ['\\'] = '\\', [127] = 'd',
@@ -228,8 +228,8 @@ static void print_bytes_list(struct buf *to, const uint8_t *bytes, size_t len)
 }
 
 /*
- * Prints a list as text if it is text; otherwise prints nothing and returns NULL. at: the byte after the tag of the
- * list.
+ * Prints a list as text and returns the byte after it. If the list is no text, prints nothing and returns NULL. `at` is
+ * the byte after the tag of the list.
  */
 static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 {
@@ -258,7 +258,7 @@ static const uint8_t *print_as_text(struct buf *to, const uint8_t *at)
 
 enum bin_text { BIN_NUMBERS, BIN_LATIN1, BIN_UTF8 };
 
-/* Returns the number of bytes at the end that belong to a character that was split by a cut, 0 to 3. */
+/* Returns the number of bytes at the end, 0 to 3, that are an incomplete character because the text was cut. */
 static size_t split_char_bytes(const char *at, size_t len)
 {
     for (size_t n = 1; n <= 3 && n <= len; n++) {
@@ -408,7 +408,9 @@ static const uint8_t *print_other(struct buf *to, const struct term_env *env, co
     }
 }
 
-/* The digits of a number from 0 to 127 (at most three), and their number. */
+/*
+ * SMALL(n) has the digits of a number from 0 to 127 in its first three bytes, and the number of digits in the fourth.
+ */
 #define DIGIT(n) (char)('0' + (n) % 10)
 #define SMALL(n)                                                                                                       \
     {                                                                                                                  \
@@ -427,15 +429,15 @@ static const char smalls[128][4] = {
     SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),
 };
 
-/* Returns true if Erlang may print the list as text, judged by the first element. */
+/* Returns true if the first element of a list does not rule out that Erlang prints the list as text. */
 static bool begins_text(const uint8_t *at)
 {
     return *at < 0x80 ? term_print_is_printable(*at) : *at <= ETW_T_INT64;
 }
 
-/* Levels of nesting that one call of term_print_print() handles. A deeper container takes a recursive call. */
+/* The levels of nesting that one call of term_print_print() handles. It calls itself for a deeper container. */
 #define LEVELS 16
-/* Most bytes that a token writes without a call: itself, a comma, a cut, and a bracket for each level. */
+/* The most bytes that term_print_print() writes between two LOAD(): a token, a comma, a cut, and LEVELS brackets. */
 #define ROOM 128
 
 enum inside { IN_TERMS /* top level */, IN_TUPLE, IN_MAP, IN_LIST, IN_TAIL };
@@ -522,7 +524,7 @@ static const uint8_t *term_print_print(struct buf *to, const struct term_env *en
             LOAD();
         }
 
-    behind: /* print the separator, or close this container and all containers that end here */
+    behind: /* after a term: print the separator, or close the containers that end here */
         if (in.inside == IN_TERMS) {
             if (--in.left) {
                 *p++ = ',', *p++ = ' ';

@@ -18,8 +18,8 @@ struct printer {
     /* Prints one term. Returns the byte after it. */
     const uint8_t *(*term)(struct buf *to, const struct term_env *env, const uint8_t *at);
     /*
-     * Prints `count` consecutive terms, separated by ", ". NULL if the language has no such function; the caller then
-     * prints them one by one.
+     * Prints `count` consecutive terms, separated by ", ". If the pointer is NULL, the caller prints the terms one by
+     * one.
      */
     void (*terms)(struct buf *to, const struct term_env *env, const uint8_t *at, unsigned count);
     void (*atom)(struct buf *to, struct raw name);
@@ -27,7 +27,7 @@ struct printer {
 
 extern const struct printer printer_erlang; /* io_lib:format("~0tp") */
 extern const struct printer printer_elixir; /* inspect(term, limit: :infinity, width: :infinity) */
-/* Returns true for an alias with its prefix, such as 'Elixir.Shop.Cart', but not for 'Elixir.foo'. */
+/* Returns true for the atom of an alias, such as 'Elixir.Shop.Cart', but not for 'Elixir.foo'. */
 bool elixir_is_module(struct raw atom);
 
 const uint8_t *erlang_print(struct buf *to, const struct term_env *env, const uint8_t *at);
@@ -38,12 +38,12 @@ void erlang_print_float(struct buf *to, double value);
 /* Prints untrusted text without quotes, as UTF-8. Each byte or character that utf8_shows() rejects becomes \x{..}. */
 void print_safe(struct buf *to, struct raw text);
 
-/* Escapes like print_safe(), but replaces the content of `kept`, which owns the returned text. */
+/* Writes escaped text like print_safe(), but replaces the content of `kept`. Returns the text, which `kept` owns. */
 struct safe safe_keep(struct buf *kept, struct raw text);
 
 /*
- * Escape like print_safe(), and end the text with a NUL. The caller frees the result of safe_strdup(). safe_copy()
- * truncates the text to `size` bytes.
+ * Return text that is escaped as by print_safe() and ends with a NUL. The caller frees the result of safe_strdup().
+ * safe_copy() writes at most `size` bytes to `to`, with the NUL.
  */
 char *safe_strdup(struct raw text);
 void safe_copy(char *to, size_t size, struct raw text);

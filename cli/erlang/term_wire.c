@@ -9,7 +9,7 @@
 #include "term_print.h"
 
 #define ATOM_BYTES 1020 /* 255 characters of four bytes */
-#define PAD 16          /* bytes after a printed atom that may be read */
+#define PAD 16          /* readable bytes after the text of an atom: the printer copies 16 bytes at once */
 
 /* ---- the table of atoms ---- */
 
@@ -77,7 +77,7 @@ void wire_atoms_define(struct wire_atoms *t, unsigned id, const char *name, size
 
 enum { VARIABLE = 0xff };
 
-/* Number of bytes of each token by its tag; 0: unknown tag; VARIABLE: a length field follows. */
+/* The number of bytes of a token with this tag: 0 for an unknown tag, VARIABLE if the token has a length field. */
 static const uint8_t token_bytes[256] = {
     [0x00 ... 0x7f] = 1,
     [ETW_T_INT16] = 3,
@@ -199,8 +199,8 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
 }
 
 /*
- * The number of terms that wire_check() expects of a list. A list ends with a token, not after a count, so this number
- * is large enough that counting down never reaches a real count.
+ * The count from which wire_check() counts down in a list. A list ends with a token and not after a number of elements.
+ * The count is so large that it stays above IN_LIST / 2, by which IS_LIST() recognizes a list.
  */
 #define IN_LIST (UINT64_C(1) << 63)
 #define IS_LIST(want) ((want) > IN_LIST / 2)
@@ -208,8 +208,8 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why)
 {
-    uint64_t outer[WIRE_DEPTH], *around = outer; /* what the enclosing containers still expect */
-    uint64_t want = terms, count;                /* terms that the current container still expects */
+    uint64_t outer[WIRE_DEPTH], *around = outer; /* `want` of the enclosing containers; `around` is the free end */
+    uint64_t want = terms, count;                /* want: the number of terms missing in the current container */
     enum wire_found found = WIRE_OK;
     const uint8_t *behind;
 
@@ -308,7 +308,7 @@ enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_
             want = count;
             continue;
         }
-    done: /* counts one more term of this container; a container that it completes is itself one more term */
+    done: /* a term is complete; if it is the last one of its container, the container is complete, too */
         while (--want == 0) {
             if (around == outer) {
                 *ret_end = at;
@@ -346,7 +346,7 @@ static bool copy_resolved(struct buf *to, const struct wire_atoms *t, struct wir
                           size_t max)
 {
     size_t start = to->len;
-    const uint8_t *run = w.at; /* first byte that will be copied unchanged, but is not copied yet */
+    const uint8_t *run = w.at; /* the bytes from `run` to `at` are not copied yet, and will be copied unchanged */
 
     for (const uint8_t *at = w.at, *next; at < w.end; at = next) {
         next = token_end(at);

@@ -4,8 +4,8 @@
  *
  * A `struct wire` is a run of encoded bytes; it does not own them. wire_check() checks every length, id and nesting
  * level once. All other functions here, and all printers, require bytes that wire_check() accepted, and do not check
- * again. An atom is an id in the table of the ring that the bytes came from; wire_resolve() makes a copy that needs no
- * table.
+ * again. An atom is encoded as an id in an atom table; each ring of the node has its own table. wire_resolve() makes a
+ * copy that needs no table.
  */
 #ifndef ETRACE_TERM_WIRE_H
 #define ETRACE_TERM_WIRE_H
@@ -19,19 +19,19 @@ struct wire {
     const uint8_t *at, *end;
 };
 
-/* An atom of the table, as printed and as characters. At least 16 bytes from `erl` on are readable. */
+/* An atom of the table. At least 16 bytes from `erl` on are readable. */
 struct wire_atom {
-    const char *erl; /* the atom as Erlang prints it, in quotes if needed; owned; NULL: not defined */
-    const char *raw; /* characters of the atom; the same pointer as `erl` if no quotes are needed */
+    const char *erl; /* the atom as Erlang prints it, in quotes if needed; owned; NULL if the id is not defined */
+    const char *raw; /* the characters of the atom; the same pointer as `erl` if no quotes are needed */
     uint16_t erl_len, raw_len;
-    uint32_t seen; /* number of the last frame that used this id, see wire_check() */
+    uint32_t seen; /* number of the last frame that used the id; wire_check() detects conflicts by it */
 };
 
 struct wire_atoms {
     struct wire_atom *table;
-    uint32_t cap; /* size of the table; ids below it are valid indexes */
-    uint32_t frame;
-    size_t bytes; /* memory of the table and its texts */
+    uint32_t cap;   /* number of entries in `table`; a larger id has no entry yet */
+    uint32_t frame; /* number of the current frame, see wire_frame() */
+    size_t bytes;   /* memory that the table and its texts take */
 };
 
 /*
@@ -52,11 +52,12 @@ void wire_atom_text(const struct term_env *env, const uint8_t *at, struct raw *r
 enum wire_found { WIRE_OK, WIRE_BAD, WIRE_DEFINES, WIRE_CONFLICT };
 
 /*
- * Checks `terms` terms at `at`. Call wire_frame() before the first run of each frame.
- *   WIRE_OK: valid. *ret_end is the byte after the last term, also for the next two.
- *   WIRE_DEFINES: valid, and the bytes define atoms. The definitions are not applied yet.
- *   WIRE_CONFLICT: as WIRE_DEFINES, but an id changes its meaning within the frame. Resolve the bytes before use.
- *   WIRE_BAD: malformed. *ret_end is the offending byte, and *why describes the error.
+ * Checks `terms` terms at `at`. Call wire_frame() before the first check in each frame. Sets *ret_end to the byte after
+ * the last term, or after WIRE_BAD to the malformed byte.
+ *   WIRE_OK: the terms are valid.
+ *   WIRE_DEFINES: the terms are valid, and define atoms. The table does not have these definitions yet.
+ *   WIRE_CONFLICT: like WIRE_DEFINES, but an id changes its meaning within the frame. Use only a copy of
+ * wire_resolve(). WIRE_BAD: a term is malformed. *why describes the error.
  */
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why);
@@ -71,15 +72,15 @@ static inline void wire_frame(struct wire_atoms *t)
     }
 }
 
-/* Applies the atom definitions in checked bytes, in their order. */
+/* Enters the atom definitions in checked bytes into the table, in their order. */
 void wire_define(struct wire_atoms *t, const uint8_t *at, const uint8_t *end);
 
 /*
- * Appends checked terms with every atom spelled out, and applies definitions on the way. Returns false if it appended
- * more than `max` bytes.
+ * Appends checked terms with the name of each atom instead of its id. Enters definitions in the terms into the table.
+ * Returns false if it appended more than `max` bytes.
  */
 bool wire_resolve(struct buf *to, struct wire_atoms *t, struct wire terms, size_t max);
-/* Does the same as wire_resolve(), for terms whose definitions have been applied already. */
+/* Works like wire_resolve(), for terms whose definitions are already in the table. */
 bool wire_copy(struct buf *to, const struct term_env *env, struct wire terms, size_t max);
 
 /*
@@ -100,8 +101,8 @@ bool wire_bin(const uint8_t *at, struct raw *ret_bytes, uint64_t *ret_size); /* 
 /* Returns the number of captured elements of a tuple (fewer than *ret_arity if it was cut), or -1 if it is no tuple. */
 int64_t wire_tuple(const uint8_t *at, uint32_t *ret_arity, const uint8_t **ret_first);
 /*
- * Moves *at to the first element of a list; returns false for other terms. wire_list_next() then returns each element,
- * and NULL at the end, at a tail or at a cut.
+ * Moves *at to the first element of a list. Returns false if the term is no list. wire_list_next() then returns each
+ * element, and NULL at the end, at a tail or at a cut.
  */
 bool wire_list(const uint8_t **at);
 const uint8_t *wire_list_next(const uint8_t **at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes encoded terms in a normal form: equal terms have the same bytes, however they are encoded. Terms that were cut
- * have the same bytes if what is left of them is equal.
+ * Writes encoded terms in a normal form: equal terms have the same bytes, however they are encoded. Two terms that were
+ * cut have the same bytes if their captured parts are equal.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void normal_token(struct buf *to, uint8_t tag, const void *bytes, size_t 
     buf_add(to, bytes, n);
 }
 
-/* Writes a head with a length of 16 bits, and the bytes. */
+/* Writes the tag, a length of 16 bits, and the bytes. */
 static void normal_sized(struct buf *to, uint8_t tag, struct raw bytes)
 {
     const uint16_t len = (uint16_t)bytes.len;
@@ -127,10 +127,10 @@ static void normal_tuple(struct buf *to, const struct term_env *env, const uint8
 
 /* A whole pair of a map, in normal form. */
 struct pair {
-    size_t at, len; /* in a buffer */
+    size_t at, len; /* offset and length in the buffer of normal_map() */
 };
 
-/* Compares two pairs by their normal forms: a total order, with integers by value and atoms by name. */
+/* Compares two pairs by their normal forms, integers by value and atoms by name. This is a total order. */
 static int compare_pairs(const void *a, const void *b, void *data)
 {
     const struct pair *p = a, *q = b;
@@ -147,7 +147,7 @@ static int compare_pairs(const void *a, const void *b, void *data)
     return memcmp(x, y, p->len);
 }
 
-/* Writes the pairs in one order, because the order of a node depends on when its atoms were made. */
+/* Writes the pairs sorted by compare_pairs(). The node's order of pairs depends on when its atoms were created. */
 static void normal_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;

@@ -5,7 +5,8 @@
 #include <math.h>
 
 /*
- * How to compare numbers of different types: by value (==); by value, then by type (=:=); by type first (keys of maps).
+ * How to compare an integer with a float: VALUES by value (==), TYPED by value and then by type (=:=), KEYS by type
+ * first (keys of maps).
  */
 enum how { VALUES, TYPED, KEYS };
 
@@ -126,7 +127,7 @@ static enum wire_order compare_big(const struct number *x, const struct number *
     return order_of_sign(x->negative ? -v : v);
 }
 
-/* Compares a BIG with a float. A float of that size is an integer: a mantissa of 53 bits, and zero bits after it. */
+/* Compares a BIG with a float. Every float of that size is an integer, namely 53 bits followed by zero bits. */
 static enum wire_order compare_big_real(const struct number *x, double d)
 {
     uint8_t digits[DBL_MAX_EXP / 8 + 8] = {0};
@@ -288,7 +289,7 @@ static enum wire_order compare_lists(const struct term_env *ea, const uint8_t *a
                 return o;
             continue;
         }
-        if (sa == ELEMENT || sb == ELEMENT) { /* compare the rest of one list with the tail or the end of the other */
+        if (sa == ELEMENT || sb == ELEMENT) { /* one list has more elements: compare them with the tail of the other */
             enum wire_class other = wire_class(sa == ELEMENT ? y : x);
             bool less = other != WIRE_BITS; /* only bit strings sort after lists */
             return other == WIRE_NOTHING || other == WIRE_LIST ? WIRE_UNKNOWN
@@ -319,8 +320,8 @@ const uint8_t *wire_map_find(const struct term_env *em, const uint8_t *map, cons
 }
 
 /*
- * Which keys of one map another map lacks. If a map was cut, or the order of its keys is unknown, the least of these
- * keys is unknown.
+ * The result of find_lacking(). LACKS_NOTHING: no key is missing. LACKS_UNKNOWN: a key may be missing. LACKS_SOME_KEY:
+ * keys are missing, but the least of them is unknown. LACKS_KEY: the least missing key is known.
  */
 enum lacks { LACKS_NOTHING, LACKS_UNKNOWN, LACKS_SOME_KEY, LACKS_KEY };
 
@@ -350,8 +351,8 @@ static enum lacks find_lacking(const struct term_env *em, const uint8_t *map, co
 }
 
 /*
- * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps
- * themselves are keys, OTP 29 takes the atom that was made first as the least key.
+ * Compares the values of two maps that have the same keys: the least key whose values differ decides. If the maps are
+ * themselves keys of a map, OTP 29 orders their keys by when the atoms were created.
  */
 static enum wire_order compare_map_values(const struct term_env *ea, const uint8_t *a, const struct term_env *eb,
                                           const uint8_t *b, enum how how)
