@@ -10,7 +10,7 @@
 struct aside {
     void (*work)(void *data);
     void *data;
-    int ready; /* the thread writes a byte when the work is over, and uses nothing afterwards */
+    int ready; /* end of a pipe: when work() has returned, the thread writes a byte and no longer uses this struct */
 };
 
 static void *at_work(void *owner)

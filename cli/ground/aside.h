@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs code that waits, such as the resolver, on a thread of its own, so that the loop goes on meanwhile. */
+/* Runs code that blocks, such as a DNS lookup, on a thread of its own, while the loop continues. */
 #ifndef ETRACE_ASIDE_H
 #define ETRACE_ASIDE_H
 

@@ -2,8 +2,8 @@
 /*
  * A growing byte buffer. The owner calls buf_release(). buf_clear() keeps the memory for the next use.
  *
- * buf_room() is for hot printers: it checks the capacity once, and the printer then stores directly at `data +
- * len`.
+ * buf_room() is for printers that must be fast: it checks the capacity once, and the printer then stores bytes directly
+ * at `data + len`.
  */
 #ifndef ETRACE_BUF_H
 #define ETRACE_BUF_H
@@ -19,7 +19,7 @@ struct buf {
 
 void buf_release(struct buf *b);
 void buf_grow(struct buf *b, size_t more);   /* makes room for at least `more` bytes after `len` */
-void buf_shrink(struct buf *b, size_t kept); /* clears; frees the memory if it is larger than `kept` bytes */
+void buf_shrink(struct buf *b, size_t kept); /* empties the buffer; frees its memory if that exceeds `kept` bytes */
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_utf8(struct buf *b, uint32_t codepoint);
 const char *buf_cstr(struct buf *b); /* returns the text with a NUL after it, valid until the next change */
@@ -36,7 +36,7 @@ static inline char *buf_room(struct buf *b, size_t more)
     return b->data + b->len;
 }
 
-/* Rejects struct raw at compile time, because untrusted text must be escaped first. */
+/* Makes buf_add() reject the text of a struct raw at compile time, because untrusted text must be escaped first. */
 void raw_text_is_not_added(void);
 #define buf_add(b, data, len)                                                                                          \
     _Generic((data), const struct raw_byte * : raw_text_is_not_added, default : buf_add)(b, data, len)
@@ -119,7 +119,7 @@ static inline bool raw_is(struct raw r, const char *text)
     return str_is(raw_view(r), text);
 }
 
-/* Marks a text with a NUL at its end as untrusted, such as a node name from the command line. */
+/* Converts a NUL-terminated text, such as a node name from the command line, to untrusted text. */
 static inline struct raw raw_text(const char *text)
 {
     return raw_bytes(text, strlen(text));

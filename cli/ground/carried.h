@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text files that are built into the program, by name. cli/carry.escript writes carried.c at build time. */
+/* Declares the text files that are built into the program. cli/carry.escript writes carried.c at build time. */
 #ifndef ETRACE_CARRIED_H
 #define ETRACE_CARRIED_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds a command that etrace prints, so that the user can paste it into a shell. Names from a node reach the command
- * only as words, which are quoted where a shell would read more than the word in them.
+ * Builds a command that etrace prints and that the user can paste into a shell. Names from a node are added only with
+ * command_line_word(), which quotes a word that a shell would otherwise interpret.
  */
 #ifndef ETRACE_COMMAND_LINE_H
 #define ETRACE_COMMAND_LINE_H
@@ -21,11 +21,10 @@ struct command_line {
 void command_line_word(struct command_line *c, const char *word);
 const char *command_line_text(struct command_line *c); /* valid until the next change */
 /*
- * Begins the command `etrace NAME` for a node. name: NULL for `etrace` alone. ssh, node: NULL if the command needs
- * none.
+ * Begins the command `etrace NAME --ssh SSH -n NODE`. Leaves out each part whose argument is NULL.
  */
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
-/* Makes all later commands say `typed` for this node. Both texts must stay. */
+/* Makes later commands name this node as the user typed it. The texts are borrowed until the program ends. */
 void command_line_rename(const char *node, const char *typed);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Errors. A function that can fail takes a struct err * and returns false (or NULL). It fills err exactly when it
- * fails. Out-parameters are named `ret_x` and are written only on success.
+ * Defines errors. A function that can fail takes a struct err *. If it fails, it fills the err and returns false or
+ * NULL. Output parameters are named `ret_x` and are written only on success.
  *
  * Only commands/ and faces/ print an err; the floors below them only fill it. It is printed as `etrace: TEXT`, then the
  * quoted line with a caret if `line` is set, then `hint: HINT`.
@@ -17,7 +17,7 @@ enum err_status {
     ERR_RUN = 1,      /* failed while running */
     ERR_USAGE = 2,    /* wrong options or a wrong expression */
     ERR_NODE = 3,     /* the node is unreachable, refuses the connection, or cannot be traced */
-    ERR_GUARD = 4,    /* a guard, lost events, or an expired lease stopped the trace */
+    ERR_GUARD = 4,    /* the trace stopped to protect the node, because events were lost, or because a lease expired */
     ERR_EMPTY = 5,    /* no function or process on this node matches */
     ERR_FAIL_ON = 10, /* a --fail-on condition held */
     ERR_EXPECT = 11,  /* an --expect condition never held */
@@ -29,13 +29,10 @@ struct err {
     bool refused; /* only with ERR_NODE: a server accepted the connection but rejected us */
     char text[512];
     char hint[256];
-    /*
-     * For an error in a text: the quoted source line, and the part under which carets are printed, in bytes of `line`.
-     */
-    char line[512];
-    size_t from, len;
-    size_t row;     /* number of the line, from 1 */
-    char note[160]; /* printed after the carets */
+    char line[512];   /* for an error in a text: the line with the error; else empty */
+    size_t from, len; /* the bytes of `line` under which carets are printed */
+    size_t row;       /* number of the line in the text, from 1 */
+    char note[160];   /* printed after the carets */
 };
 
 /* Fills *e, and escapes the text for a terminal. Always returns false, so that a caller can return the result. */

@@ -6,8 +6,8 @@
 #include "buf.h"
 
 /*
- * Returns true if the pattern matches the whole text: * stands for any characters except `barrier` (0: for any), and,
- * if `one` is true, ? for one character.
+ * Returns true if the pattern matches the whole text. A * stands for any number of characters other than `barrier`, or
+ * for any characters if `barrier` is 0. If `one` is true, a ? stands for one character.
  */
 bool glob_matches(struct str pattern, struct str text, bool one, char barrier);
 

@@ -20,11 +20,13 @@ static inline void json_end_object(struct buf *to);
 void json_begin_array(struct buf *to);
 static inline void json_end_array(struct buf *to);
 
-/* Writes a line with an object of the schema (views/schema.json). */
+/* Begins a line with an object of the schema (views/schema.json). json_end_record() ends it. */
 void json_begin_record(struct buf *to, const char *type);
 void json_end_record(struct buf *to);
 
-/* Put a member of an object. Keys must not need escapes; texts and strings may be untrusted. */
+/*
+ * The following functions write a member of an object. Keys must not need escapes; texts and strings may be untrusted.
+ */
 static inline void json_put_text(struct buf *to, const char *key, const char *text);
 static inline void json_put_string(struct buf *to, const char *key, struct raw text);
 static inline void json_put_safe(struct buf *to, const char *key, struct safe text);
@@ -60,8 +62,8 @@ void json_next_line(struct buf *to, bool first);
 static inline void json_open_object(struct buf *to);
 static inline void json_open_array(struct buf *to);
 /*
- * Begin and end a string. Between these two calls the caller writes safe text, which must need no escapes or be passed
- * to json_escape_tail().
+ * Begin and end a string. Between these two calls the caller writes safe text. If the text may need escapes in JSON,
+ * the caller then calls json_escape_tail().
  */
 static inline void json_open_string(struct buf *to);
 static inline void json_close_string(struct buf *to);
@@ -72,13 +74,13 @@ void json_quote_safe(struct buf *to, struct safe text);
 /* Puts the value that was written since `from` into a new object, as its first member. The object stays open. */
 void json_wrap(struct buf *to, size_t from, const char *key);
 
-/* ---- for hot printers: members that are not the first of their object, so a comma always precedes them ---- */
+/* ---- for fast printers: members that are not the first of their object, so a comma always precedes them ---- */
 
 #define JSON_NEXT_KEY(key) ",\"" key "\":"
 #define json_next_key(to, key) buf_add(to, JSON_NEXT_KEY(key), sizeof(JSON_NEXT_KEY(key)) - 1) /* key: a literal */
 #define json_next_key_open_string(to, key) buf_add(to, JSON_NEXT_KEY(key) "\"", sizeof(JSON_NEXT_KEY(key)))
 
-/* The text of a key that is not a literal, with comma and colon. */
+/* The text `,"KEY":` for a key that is not a literal. */
 struct json_key {
     char text[16];
     size_t len;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define KEPT 65536 /* bytes of memory between two lines */
+#define KEPT 65536 /* bytes of memory that stay allocated for the next line */
 
 bool lines_take(struct lines *l, struct str *bytes, size_t most)
 {

@@ -7,10 +7,10 @@
 
 struct lines {
     struct buf line; /* the line so far, without its newline */
-    bool too_long;   /* the line is longer than allowed, and only its beginning is in `line` */
+    bool too_long;   /* the line is longer than `most` bytes, and `line` has at most its beginning */
 };
 
-/* Takes the bytes of one line from *bytes, or all if it has no end there. Returns true at the end of the line. */
+/* Moves bytes from *bytes to `line`, up to the end of the line. Returns true if the line is complete. */
 bool lines_take(struct lines *l, struct str *bytes, size_t most);
 void lines_next(struct lines *l); /* begins the next line */
 void lines_release(struct lines *l);

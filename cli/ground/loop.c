@@ -77,15 +77,15 @@ static void serve_timers(struct loop *l)
 }
 
 /*
- * Signals from outside that end a process by default. SIGPIPE and SIGXFSZ are missing, because they report a failed
- * write.
+ * The signals that other processes and the kernel send to end a process. SIGPIPE and SIGXFSZ are not here: they report
+ * a failed write.
  */
 static const int asking[] = {SIGINT,    SIGTERM, SIGQUIT, SIGHUP,  SIGUSR1, SIGUSR2,  SIGALRM,
                              SIGVTALRM, SIGPROF, SIGXCPU, SIGPOLL, SIGPWR,  SIGSTKFLT};
 
 /*
- * Adds a signal to `set` unless the parent ignores it, as nohup does with SIGHUP: if it were blocked, signalfd would
- * report it. Always adds the first three, because a shell ignores SIGINT and SIGQUIT for background jobs.
+ * Adds a signal to `set` if it is not ignored. A parent such as nohup ignores SIGHUP for us, but signalfd would report
+ * the signal. Always adds INT, TERM and QUIT, because a shell ignores SIGINT and SIGQUIT for background jobs.
  */
 static void add_signal(sigset_t *set, int signal)
 {

@@ -20,7 +20,9 @@ struct loop_fd {
     void *owner;
 };
 
-/* A timer. `due` is a loop_now() time, or negative for never; run() must set it again. */
+/*
+ * A timer. `due` is a loop_now() time; a negative one means never. run() must change `due`, else it runs again at once.
+ */
 struct loop_timer {
     struct loop_timer *next;
     int64_t due;
@@ -32,14 +34,14 @@ struct loop {
     struct loop_fd **fds;
     size_t count, cap;
     struct loop_timer *timers;
-    struct pollfd *polls; /* scratch of loop_step(); whose[i] owns polls[i] */
+    struct pollfd *polls; /* scratch memory of loop_step(); polls[i] is for whose[i] */
     struct loop_fd **whose;
     size_t room;
-    int signals; /* a signalfd; -1: no signals are watched */
+    int signals; /* a signalfd, or -1 if no signals are watched */
     void (*on_signal)(void *owner, int signal);
     void *signal_owner;
     bool serving;     /* a callback runs, so loop_step() must not be called */
-    bool from_kernel; /* the kernel, not a process, sent the current signal, as for Ctrl-C on a terminal */
+    bool from_kernel; /* the current signal came from the kernel (as for Ctrl-C on a terminal), not from a process */
 };
 
 void loop_init(struct loop *l);
@@ -68,8 +70,8 @@ int64_t loop_sooner(int64_t a, int64_t b);
 void loop_step(struct loop *l, int64_t deadline);
 
 /*
- * If `on`, lets a signal end the process at once, even while a file blocks it (a pipe without a writer, a file server).
- * Switch this on only while nothing needs cleaning up.
+ * With `on`, lets a signal end the process at once, even while an operation on a file blocks (a pipe without a writer,
+ * a file server). Use this only while nothing needs cleaning up.
  */
 void loop_let_die(bool on);
 

@@ -16,7 +16,7 @@ void mem_on_exhausted(void (*handler)(void))
     exhausted = handler;
 }
 
-/* Sets both thresholds, which switches off glibc's dynamic ones: they grow with each large block that is freed. */
+/* Sets both thresholds, so that glibc does not raise them whenever a large block is freed. */
 void mem_give_back(void)
 {
 #ifdef M_MMAP_THRESHOLD

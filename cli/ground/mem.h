@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked allocation, and arenas.
+ * Allocates memory, also in arenas.
  *
  * No function here returns NULL. If memory runs out, the handler given to mem_on_exhausted() ends the process; the
  * traced node cleans up when the connection closes.
  *
  * mem_give_back() makes the allocator return large freed blocks to the system. Call it before any allocation. By
- * default glibc keeps such blocks in growing amounts, which looks like a leak from outside.
+ * default glibc keeps more and more of such blocks, which looks like a leak to a user.
  *
  * An arena owns everything allocated from it. arena_clear() frees all of it at once and keeps the newest block for
  * reuse.
@@ -24,7 +24,7 @@ void *mem_zalloc(size_t size);
 void *mem_realloc(void *old, size_t size);
 char *mem_strndup(const char *text, size_t len); /* NUL-terminated */
 
-/* Returns `items` with room for at least `want` items of `each` bytes. *cap is the capacity in items. */
+/* Returns `items`, reallocated if it has less room than `want` items of `each` bytes. *cap is the room in items. */
 void *mem_grow(void *items, size_t *cap, size_t want, size_t each);
 
 struct arena_block;

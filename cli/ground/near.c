@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #define LONGEST 64
-#define BEGINNING 3 /* the shortest prefix that counts, in bytes */
+#define BEGINNING 3 /* the least bytes of a prefix that makes two words near */
 
 struct near near_start(const char *word, size_t len)
 {

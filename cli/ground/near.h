@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "Did you mean": finds the known word nearest to a misspelt one, by edit distance with swaps, if it is near enough to
- * suggest.
+ * Finds a word to suggest for a misspelt one: the known word with the smallest edit distance (with swaps), if that is
+ * small enough.
  *
- * A common beginning of three bytes or more also counts: a candidate that continues the word has at most distance 1,
- * and a candidate that is a prefix of the word is always near enough. A difference in case alone has distance 1. The
- * shortest of equally near candidates wins.
+ * If the misspelt word has at least three bytes and the candidate begins with it, the distance is at most 1. If the
+ * candidate has at least three bytes and the misspelt word begins with it, the candidate is always near enough. A
+ * difference only in case has distance 1. The shortest of equally near candidates wins.
  */
 #ifndef ETRACE_NEAR_H
 #define ETRACE_NEAR_H
@@ -14,8 +14,8 @@
 
 struct near {
     struct str word;
-    const char *best; /* the nearest candidate, borrowed from the caller of near_try(); NULL: none is near enough */
-    unsigned distance, accepted;
+    const char *best;            /* the nearest candidate so far, borrowed from the caller of near_try(), or NULL */
+    unsigned distance, accepted; /* the distance of `best`, and the largest distance that is near enough */
 };
 
 struct near near_start(const char *word, size_t len);

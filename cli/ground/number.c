@@ -102,7 +102,7 @@ void print_i64(struct buf *to, int64_t value)
     to->len += (size_t)(print_digits(p, value) - p);
 }
 
-#define BIG_BYTES 1700 /* about 4096 digits; converting more takes too long, and nobody reads them */
+#define BIG_BYTES 1700 /* limit for the bytes of a printed integer, about 4096 digits: more would take too long */
 #define CHUNK 1000000000u
 
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative)
@@ -172,8 +172,8 @@ static char *put_few_decimals(char *to, double v)
 }
 
 /*
- * Finds the fewest digits d1d2…dn that read back to the same double, and of these the nearest to the value. The value
- * is 0.d1d2…dn * 10^place.
+ * Finds the shortest digits d1d2…dn for which 0.d1d2…dn * 10^place reads back to the same double. If several are
+ * equally short, finds those nearest to the value. Returns n.
  */
 static int find_shortest(double v, char digits[static 18], int *ret_place)
 {
@@ -304,7 +304,7 @@ void print_duration(struct buf *to, int64_t ns)
         uint64_t unit = units[u].ns, step = v < 10 * unit ? 1 : v < 100 * unit ? 10 : 100; /* hundredths of the unit */
         uint64_t rounded = v < UINT64_MAX / 200 ? (v * 100 / step + unit / 2) / unit * step : v / unit * 100;
         if (rounded >= 100000 && u > 0)
-            continue; /* 999.9 rounds up to 1 of the next unit */
+            continue; /* 999.9 rounds up to 1000, which is 1 of the next unit */
         print_u64(to, rounded / 100);
         unsigned fraction = (unsigned)(rounded % 100);
         if (fraction) {

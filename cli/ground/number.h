@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints numbers as digits: integers of any size, floats with the fewest digits, durations. */
+/* Prints numbers: integers of any size, floats with the fewest digits that read back to the same value, durations. */
 #ifndef ETRACE_NUMBER_H
 #define ETRACE_NUMBER_H
 
@@ -11,9 +11,9 @@ char *print_digits(char *to, int64_t value);   /* writes at most 20 bytes; retur
 char *print_natural(char *to, uint64_t value); /* like print_digits(), for unsigned values */
 void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);
-void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* the lowest byte is first */
+void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* lowest byte first */
 void print_micros(char *to, uint32_t micros); /* writes the six digits of a fraction of a second */
-/* Prints a duration with a unit: 812ns 575us 12.3ms 1.04s 75.0s */
+/* Prints a duration with a unit, such as 812ns, 575us, 12.3ms or 1.04s. */
 void print_duration(struct buf *to, int64_t ns);
 
 #endif

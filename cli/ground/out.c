@@ -14,9 +14,9 @@
 #include "mem.h"
 #include "thread.h"
 
-#define PIPE_BYTES (1 << 20) /* size of the pipe to a reader: a larger pipe halves the cost of writing into it */
-#define KEPT (512 << 10)     /* a buffer that grew larger, for a slow reader, is freed when it is no longer needed */
-#define FDS_MOST 1024        /* is_ours() checks descriptors below this; etrace never opens more */
+#define PIPE_BYTES (1 << 20) /* size of the pipe to a reader; in a larger pipe than the default writing costs half */
+#define KEPT (512 << 10) /* a buffer that a slow reader made larger than this is freed when it is no longer needed */
+#define FDS_MOST 1024    /* is_ours() checks descriptors below this; etrace never opens more */
 /*
  * The number of small writes in a row after which a large buffer is freed. It is also freed after a second without
  * writes.
@@ -25,10 +25,10 @@
 
 struct out {
     int fd, wake;
-    int watch; /* an epoll of `wake`, and of the reader's end of a pipe or a socket; -1: none */
+    int watch; /* an epoll that watches `wake`, and whether the reader of `fd` goes away; -1 if `fd` has no reader */
     bool close_fd, raw;
-    const struct out_pack *pack; /* changes what is written; NULL: nothing does */
-    bool file;                   /* a regular file, which has no reader that may go away */
+    const struct out_pack *pack; /* the functions that change the written bytes, or NULL */
+    bool file;                   /* `fd` is a regular file, which has no reader that may go away */
     char *name;
     pthread_t thread;
     pthread_mutex_t lock; /* guards all members below */
@@ -39,7 +39,7 @@ struct out {
     int error;
     bool threadless; /* the thread could not be started */
     bool awaited;    /* the owner wants a wake-up after the next write */
-    bool settles;    /* out_settle() was called, and the thread has not begun to settle */
+    bool settles;    /* out_settle() was called, and the thread has not yet begun to ask the file server */
     bool stop;
 };
 
@@ -80,8 +80,8 @@ static int write_all(struct out *o, const char *at, size_t len)
 }
 
 /*
- * Returns the error that a file server reports only at close(), as for a full disk: closes a duplicate of the
- * descriptor.
+ * Closes a duplicate of the descriptor, because a file server reports some errors, such as a full disk, only at
+ * close(). Returns this error, or 0.
  */
 static int settle_file(const struct out *o)
 {
@@ -108,7 +108,9 @@ static int write_raw(struct out *o, const struct buf *b, struct buf *lines)
     return write_all(o, lines->data, lines->len);
 }
 
-/* Waits for something to write or for the end. Frees large buffers after a second without writes. */
+/*
+ * Waits until there is something to write or the thread must stop. Frees large buffers after a second without writes.
+ */
 static void await_filling(struct out *o, struct buf *mine)
 {
     struct timespec until;
@@ -172,8 +174,9 @@ static void *write_in_thread(void *arg)
 }
 
 /*
- * Returns an epoll that reports when the reader of the pipe or the socket goes away, or -1. A trace without events
- * never writes, and so never gets EPIPE. The kernel always reports a lost reader, so `gone` asks for no event.
+ * Returns an epoll that reports when the reader of the pipe or the socket goes away, or -1. It is needed because a
+ * trace without events never writes, and so never gets EPIPE. `gone` asks for no event: epoll always reports a lost
+ * reader.
  */
 static int watch_reader(const struct out *o)
 {

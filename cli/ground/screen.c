@@ -89,7 +89,7 @@ void screen_size(unsigned *ret_columns, unsigned *ret_lines)
     *ret_lines = ws.ws_row ? ws.ws_row : 24;
 }
 
-/* Names a key by the end of its escape sequence: a letter, or a number before a tilde. */
+/* Returns the key whose escape sequence ends in this letter, or in this number and a tilde. */
 static int name_key(unsigned char last, unsigned number)
 {
     static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Full-screen mode for a table that refreshes in place: alternate screen, no cursor, unbuffered keys. The program has
- * one screen.
+ * Puts the terminal into a full-screen mode, for a table that refreshes in place: alternate screen, no cursor,
+ * unbuffered keys. The program has only one such screen.
  *
  * screen_open() and screen_close() append escape sequences to the caller's output buffer, so that they stay in order
  * with the content.
@@ -19,7 +19,7 @@ void screen_close(struct buf *to); /* restores the terminal; does nothing withou
 /* Restores the terminal at once, for a program that ends without unwinding. Does nothing without a screen. */
 void screen_panic(void);
 
-/* Reads the size of the terminal, which may change after SIGWINCH. This signal interrupts every wait. */
+/* Reads the size of the terminal. When it changes, SIGWINCH interrupts the wait of the loop. */
 void screen_size(unsigned *ret_columns, unsigned *ret_lines);
 
 enum screen_key {
@@ -36,8 +36,8 @@ enum screen_key {
 };
 
 /*
- * Returns the next pressed key without waiting: a byte of a character, another key of the enum, or KEY_NONE if no key
- * is pending. 27: the key Escape, or a key that is not in the enum.
+ * Returns the next pressed key without waiting: a byte of a character, a key of the enum, or KEY_NONE if none was
+ * pressed. The key Escape and keys that are not in the enum give 27.
  */
 int screen_key(void);
 

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 /*
- * Starts a program in a new process. There it first sets the signals and the stack size as a shell would, and calls
- * `prepare`. Returns 0, or the errno that kept the program from running.
+ * Starts a program in a new process. The new process first sets its signals and its stack size as a shell would, and
+ * calls prepare(). Returns 0, or the errno if the program could not be started.
  */
 int spawn_program(char **argv, void (*prepare)(void *data), void *data, pid_t *ret_pid);
 

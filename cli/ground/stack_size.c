@@ -6,7 +6,7 @@
 
 #define NEEDED (256u << 10)
 #define WANTED (8u << 20)
-/* Stack of a thread. Host name lookups need this much, because they load the system's name service modules. */
+/* Stack size of a thread. Host name lookups need this much, because they load the system's name service modules. */
 #define OF_A_THREAD (1u << 20)
 
 static struct rlimit given; /* the inherited limit; rlim_cur is 0 if the limit was not raised */

@@ -6,9 +6,10 @@
 #include "err.h"
 
 /*
- * Raises a low stack limit as far as the hard limit allows. Returns false if the limit is still too low, because a
- * stack overflow would end the process with a signal. Gives threads stacks of a fixed size: by default they would take
- * the limit, and a very high limit would use up the address space. Call it before any thread is started.
+ * Raises a low stack limit as far as the hard limit allows. Returns false if the limit is still too low: a stack
+ * overflow would then end the process with a signal. Also gives threads stacks of a fixed size. By default a thread's
+ * stack has the size of the limit, and a very high limit would use up the address space. Call it before any thread is
+ * started.
  */
 bool stack_size_ready(struct err *e);
 

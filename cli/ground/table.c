@@ -51,7 +51,7 @@ void table_add(struct table *t, uint32_t hash, uint32_t item)
     t->used++;
 }
 
-/* Moves later items of the run into the gap, except those that would then stand before their first slot. */
+/* Moves later items into the gap, up to the next free slot. An item must not move before the slot of its hash. */
 void table_remove(struct table *t, uint32_t hash, uint32_t item)
 {
     uint32_t gap = hash & t->mask;

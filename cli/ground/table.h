@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hash table. It maps hashes to the numbers of items in an array of its user.
+ * Defines a hash table. It maps hashes to the indexes of items in an array of its user.
  *
  * The user owns the items and compares them; the table owns only its slots. A zeroed struct is an empty table.
  *
  * Open addressing with linear probing. The slots double when more than half of them are in use, and the table never
- * shrinks. It does not need the items to grow, because each slot has the whole hash. The table itself has no limit:
- * its user bounds the number of items, which must stay below 2^31.
+ * shrinks. Each slot has the whole hash, so the table can grow without reading the items. The table has no limit; its
+ * user must keep the number of items below 2^31.
  */
 #ifndef ETRACE_TABLE_H
 #define ETRACE_TABLE_H
@@ -17,7 +17,7 @@
 #define HASH_BEGIN 2166136261u
 
 struct table_slot {
-    uint32_t hash, item; /* item: 1 + number; 0: free slot */
+    uint32_t hash, item; /* item: 1 + the index of the item, or 0 in a free slot */
 };
 
 struct table {
@@ -33,7 +33,7 @@ void table_add(struct table *t, uint32_t hash, uint32_t item);
 /* Removes an item, which must be in the table. Do not remove items while iterating with table_next(). */
 void table_remove(struct table *t, uint32_t hash, uint32_t item);
 
-/* Returns the next item with this hash, or TABLE_NONE. *step is 0 for the first call. */
+/* Returns the next item with this hash, or TABLE_NONE. Set *step to 0 before the first call. */
 static inline uint32_t table_next(const struct table *t, uint32_t hash, uint32_t *step)
 {
     while (t->slots) {
@@ -57,7 +57,7 @@ static inline uint32_t hash_tracee(uint64_t id, uint32_t node)
     return hash_u64(id ^ (uint64_t)node << 56);
 }
 
-/* Continues a hash, whose first value is HASH_BEGIN. */
+/* Returns the hash of some bytes and one more byte. The hash of no bytes is HASH_BEGIN. */
 static inline uint32_t hash_byte(uint32_t hash, unsigned char byte)
 {
     return (hash ^ byte) * 16777619u;

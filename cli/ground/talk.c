@@ -9,7 +9,7 @@
 
 #include "tty.h"
 
-#define WAITING_MOST (64 << 10) /* bytes */
+#define WAITING_MOST (64 << 10) /* limit for the bytes in `waiting` */
 #define AT_ONCE 4096            /* PIPE_BUF: a pipe that poll() reports as writable takes this much without blocking */
 
 /*
@@ -34,8 +34,8 @@ void talk_release(struct talk *t)
 }
 
 /*
- * Writes as much as is possible without waiting. Returns the number of bytes done: written, or dropped after a failed
- * write.
+ * Writes as much as is possible without waiting. Returns the number of bytes that the caller need not keep: they were
+ * written, or are dropped after a failed write.
  */
 static size_t talk_put(const struct talk *t, const char *at, size_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages to standard error that never block the program, even on a stopped terminal (Ctrl-S) or a full pipe.
+ * Writes messages to standard error without ever blocking, even on a stopped terminal (Ctrl-S) or a full pipe.
  *
  * Unwritten text waits in a bounded buffer. Lines beyond the bound are counted and dropped; a message reports their
  * number when there is room again. The owner polls `fd` for writing while `waiting` is not empty, and then calls

@@ -8,8 +8,8 @@
 #include "macros.h"
 
 /*
- * Starts a thread that blocks all signals except its own faults, so that the main thread gets them, whatever it blocks
- * now. `ret` is for pthread_join(); if it is NULL, the thread is detached. Returns false if no thread could be created.
+ * Starts a thread that blocks all signals except those for its own faults, so that the main thread gets them. `ret` is
+ * for pthread_join(); if it is NULL, the thread is detached. Returns false if no thread could be created.
  */
 bool thread_start(pthread_t *ret, void *(*run)(void *data), void *data);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queries about a terminal. Nothing here writes to one. */
+/* Reads properties of terminals. It does not write to them. */
 #ifndef ETRACE_TTY_H
 #define ETRACE_TTY_H
 
@@ -8,8 +8,8 @@
 enum tty_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
 /*
- * Returns true if colour is wanted on `fd`: explicitly, or because `fd` is a terminal that is not dumb and NO_COLOR is
- * unset or empty.
+ * Returns true if text on `fd` should be coloured: because the user asked for it, or because `fd` is a terminal that is
+ * not dumb and NO_COLOR is unset or empty.
  */
 bool tty_colors(int fd, enum tty_color wish);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * UTF-8, and the decision which characters may reach a terminal. Escaping is left to the printers; nothing here knows
- * Erlang.
+ * Reads and writes UTF-8, and decides which characters may reach a terminal. The printers escape the others. This file
+ * knows nothing about Erlang.
  */
 #ifndef ETRACE_UTF8_H
 #define ETRACE_UTF8_H
@@ -23,8 +23,8 @@ size_t utf8_put(char *to, uint32_t codepoint); /* returns the number of bytes wr
 bool utf8_valid(const char *text, size_t len);
 
 /*
- * Returns the first byte from `at` on that is not plain in a text between such quotes, or `end`. Plain is printable
- * ASCII without the quote and the backslash.
+ * Returns the first byte from `at` on that is not plain, or `end`. Plain bytes are printable ASCII, except the
+ * backslash and the byte `quote`.
  */
 const char *utf8_plain(const char *at, const char *end, char quote);
 
