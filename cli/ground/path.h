@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Takes paths apart as text. Does not look at the file system.
- */
+/* Splits paths as text, without looking at the file system. */
 #ifndef ETRACE_PATH_H
 #define ETRACE_PATH_H
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 and character widths. The ranges follow the Unicode database (general category, Default_Ignorable_Code_Point,
- * East_Asian_Width). */
+/*
+ * Reads and writes UTF-8, and has tables of characters by their width and by whether they may be shown. The ranges
+ * follow the Unicode database (general category, Default_Ignorable_Code_Point, East_Asian_Width).
+ */
 #include "utf8.h"
 
 #include <string.h>

@@ -15,7 +15,7 @@ struct dumper {
     bool folded; /* print the value of a constant expression instead of the expression */
 };
 
-/* Begins a line. */
+/* Begins a line with the place of the token or node, and indents it by `depth` levels. */
 static void dump_place(const struct dumper *d, size_t from, size_t len, unsigned depth)
 {
     const size_t start = d->b->len;

@@ -11,8 +11,8 @@ struct guard_call {
     enum fn fn;
     const struct value *a;
     size_t n;
-    struct raw node; /* name of the node of the event; empty: not known */
-    int row;         /* what the entry says: a class, an order, a tag, … */
+    struct raw node; /* the name of the event's node; empty if it is unknown */
+    int row;         /* the member `row` of the entry; apply() takes it for classes, an order, a tag, … */
 };
 
 static bool is_int(struct value v)
@@ -83,7 +83,7 @@ static struct value compare_values(const struct guard_call *c)
     return o >= WIRE_UNEQUAL ? VALUE_DONT_KNOW : value_bool(wanted >> (o - WIRE_LESS) & 1);
 }
 
-/* Returns the second value if the order of both is c->row, else the first. */
+/* Compares the two values. Returns the second one if the result is c->row, else the first one. */
 static struct value pick_extreme(const struct guard_call *c)
 {
     const enum wire_order o = wire_compare(c->a[0].env, c->a[0].at, c->a[1].env, c->a[1].at, false);

@@ -40,8 +40,8 @@ static bool unit_parse(struct unit *u)
 
 static const struct {
     struct lang_pass is;
-    bool each;                   /* run the pass for each probe of the list that the parser returns, not once */
-    bool (*run)(struct unit *u); /* NULL: trace/exprs_arm.c runs it for each node */
+    bool each;                   /* run the pass once for each probe that the parser returns, instead of once */
+    bool (*run)(struct unit *u); /* the pass; NULL if trace/exprs_arm.c runs it for each node */
     void (*dump)(const struct unit *u, struct buf *b);
 } passes[LANG_PASSES] = {
     {{"tokens", "the tokens, after the surface is known"}, false, unit_lex, dump_tokens},

@@ -124,11 +124,14 @@ struct ast *close_node(struct parser *p, struct ast *n, const struct ptrs *items
 bool report_unexpected(struct parser *p, const char *wanted);       /* always false */
 void *report_unexpected_node(struct parser *p, const char *wanted); /* always NULL */
 
-/* Parses comma-separated items up to `close`. With `keys`, Elixir's `key: value` pairs become a last keyword list. */
+/*
+ * Parses comma-separated items up to `close`. With `keys`, the items may end with `key: value` pairs of Elixir, which
+ * become one item: a keyword list.
+ */
 bool parse_items(struct parser *p, enum punct close, bool keys, struct ptrs *ret);
-/* Parses a tuple at its brace, with `keys` as parse_items() does. */
+/* Parses a tuple at its brace. `keys` is the argument of parse_items(). */
 struct ast *parse_tuple(struct parser *p, bool keys);
-/* Parses the /Arity of a fun and makes its literal, which begins at `from`. */
+/* Parses the /Arity of a fun and makes the literal of the fun. The text of the literal begins at `from`. */
 struct ast *parse_export(struct parser *p, size_t from, struct str module, struct str function);
 /* Parses a function call at the parenthesis after its name. */
 struct ast *parse_call(struct parser *p, size_t from, struct str module, struct str name, bool keys);

@@ -568,7 +568,7 @@ again:
         int power = p->loose && is_loose(op->op) ? LOOSE : p->where && op->op < 0 ? COMPARES : op->power;
         if (power < least)
             return left;
-        if (op->op < 0 && p->where && !p->loose) { /* Erlang has no comparison `=`, so let and/or bind weaker */
+        if (op->op < 0 && p->where && !p->loose) { /* `=` compares here: parse again, with weaker `and` and `or` */
             p->loose_at[begin] = true;
             p->loose = true;
             p->at = begin;

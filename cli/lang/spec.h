@@ -108,7 +108,7 @@ enum spec_event {
 _Static_assert(SPEC_EVENTS <= 64, "event masks are 64 bits");
 
 #define SPEC_EVENT_BIT(ev) (UINT64_C(1) << (ev))
-const char *spec_event_name(enum spec_event ev); /* the VM's trace tag; "long_gc" and so on for system events */
+const char *spec_event_name(enum spec_event ev); /* returns the VM's trace tag, or the name of a system event */
 
 /* Process and port flags of trace:process/4 that the spec needs. */
 enum spec_flag {
@@ -136,7 +136,7 @@ enum spec_counter {
 
 enum where_type {
     WHERE_CONST,     /* `constant` is the value */
-    WHERE_NAME,      /* `property` is a property of the event; `index` is the N of args[N] */
+    WHERE_NAME,      /* `property` is the property of the event to read; `index` is the N of args[N] */
     WHERE_CALL,      /* `fn` is a function or an operator of functions.def, and `items` are its arguments */
     WHERE_TUPLE,     /* `items` are the elements */
     WHERE_LIST,      /* `items` are the elements; `tail` is NULL for a proper list */

@@ -17,14 +17,14 @@
 bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
 /*
- * Works like where_steps(), but also returns false if the filter tests the size of events. For events that the node
- * only counts and does not encode.
+ * Works like where_steps(), but also returns false if the filter tests the size of events. Use it for events that the
+ * node only counts, because it does not encode these and so does not know their size.
  */
 bool where_steps_of_ends(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
 /*
  * Sets *ret_filter to a filter of the parts of the conjunction that the node can evaluate. An event that fails the
- * filter would fail all conditions together. Returns false if the node can evaluate no part.
+ * filter also fails the conjunction. Returns false if the node can evaluate no part.
  */
 bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
