@@ -17,7 +17,7 @@
 
 struct etf {
     const unsigned char *at, *end;
-    uint32_t terms; /* heads read so far */
+    uint32_t terms; /* the number of heads that were read */
     bool failed;
 };
 

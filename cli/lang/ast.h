@@ -51,7 +51,7 @@ enum seg_type { SEG_DEFAULT, SEG_INTEGER, SEG_FLOAT, SEG_BINARY, SEG_BITS, SEG_U
 
 struct seg {
     enum seg_type type;
-    int unit; /* 0: the default of the type */
+    int unit; /* the unit of the segment; 0 stands for the default of its type */
     bool is_signed, little, native;
 };
 

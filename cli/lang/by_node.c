@@ -120,7 +120,7 @@ static bool add_value(struct by_node *b, const struct by_aggregate *a, size_t *r
 /* The actions that make no difference if events are only counted. */
 #define SILENT_ACTIONS (ACT_DROP | ACT_PROJECT)
 
-/* Adds a key. Keys whose value comes with the result stay behind the others. */
+/* Adds a key. Keeps the keys whose values come with the result behind all other keys. */
 static void add_key(struct by_node *b, size_t key, const struct by_node_part *part)
 {
     size_t at = b->nkeys++;
@@ -139,8 +139,8 @@ static const char *why_not(const struct where *w, const char *computed, const ch
 }
 
 /*
- * Returns true if the node can evaluate the filter. The node does not encode an event that it only counts, so it does
- * not know the size of such an event.
+ * Returns true if the node can evaluate the filter. A filter must not test the size of events, which the node does not
+ * know: it does not encode events that it only counts.
  */
 static bool filters_on_node(const struct spec *s)
 {

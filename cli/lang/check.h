@@ -17,7 +17,7 @@ struct check {
     unsigned guard, body; /* PLACE_ bits of the guards and of the bodies of this kind of probe */
     unsigned spare; /* not 0 if another clause, alternative or operand may match: a failure is then only a warning */
     unsigned place; /* the PLACE_ bits of the current expression */
-    bool literal_dollars; /* in dbg's fun '$_' is an atom */
+    bool literal_dollars; /* '$_' and the like are atoms and not variables, as in dbg's fun */
     int needs_otp;        /* the oldest OTP that has every function checked so far */
     struct ptrs names;    /* A_VAR nodes: the variables that the head binds */
 };

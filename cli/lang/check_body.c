@@ -66,7 +66,7 @@ static bool check_probe_kind(struct check *k, const struct action_row *row, cons
     return diag_note(k->c, row->places & PLACE_BODY_SEND ? "it is only for calls and sends" : "it is only for calls");
 }
 
-/* Rejects a repeated action, unless its arguments may differ. */
+/* Rejects a repeated action. An action whose arguments may differ may be repeated. */
 static bool check_not_repeated(struct body *s, enum action action, const struct ast *n)
 {
     const struct action_row *row = action_row(action);

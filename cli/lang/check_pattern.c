@@ -18,8 +18,8 @@ static bool check_children(struct check *k, struct ast *out, const struct ast *n
 }
 
 /*
- * Returns true if the key of a map contains a map. Such a key is checked as an expression, which has a known value. A
- * pattern with a map has no known value, because it also matches maps with more keys.
+ * Returns true if the key of a map contains a map. Such a key is checked as an expression. As a pattern it would have
+ * no known value, because a map in a pattern also matches maps with more keys.
  */
 static bool key_holds_map(const struct ast *n)
 {

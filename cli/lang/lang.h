@@ -49,7 +49,7 @@ struct lang_options {
     unsigned needs;            /* what filters outside of the text (-e) need: PROPERTY_NEEDS_RETURN, _CALLER */
 
     struct safe label; /* label of the specs; borrowed, must outlive them */
-    size_t number;     /* number of the first spec; the others count up from it */
+    size_t number;     /* number of the first spec; each further spec gets the next number */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;
@@ -57,7 +57,7 @@ struct lang_options {
 
     /*
      * Looks up a record that is not in `records`: in the module of `mod#rec{}`, in the modules of the selectors, or
-     * without a module. Without this function (NULL) such records are absent.
+     * without a module. If the pointer is NULL, there are no such records.
      */
     enum lang_found (*find_record)(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                                    struct arena *a, struct lang_lookup *ret);

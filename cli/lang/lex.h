@@ -105,7 +105,7 @@ bool lex_term(struct comp *c, bool open, struct tokens *ret);
 size_t lex_skip(struct str text, size_t pos);
 size_t lex_skip_space(struct str text, size_t pos); /* without full stops */
 
-size_t lex_word(struct str text, size_t pos, bool elixir); /* returns the length of the unquoted word; 0: no word */
+size_t lex_word(struct str text, size_t pos, bool elixir); /* returns the length of the unquoted word, or 0 */
 
 void token_print(const struct token *t, struct buf *b); /* prints kind and value of the token */
 
@@ -167,7 +167,7 @@ static inline bool lex_is_blank(char ch)
     return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\f' || ch == '\v';
 }
 
-/* Returns the value of a digit in any base up to 36; other characters give 99, which is no digit. */
+/* Returns the value of a digit in a base up to 36. Returns 99, which is above every base, for other characters. */
 static inline int digit_of(char ch)
 {
     if (ch >= '0' && ch <= '9')

@@ -136,7 +136,7 @@ static enum lex_mark mark_of_colon(const struct lexer *l)
 
 /* ---- words ---- */
 
-/* Returns true if `fun` or `fn` begins a function here; elsewhere these words are names. */
+/* Returns true if the word `fun` or `fn` at the position begins a function, and is not a name. */
 static bool begins_fun(const struct lexer *l, size_t len, bool elixir)
 {
     size_t next = len;

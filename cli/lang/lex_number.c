@@ -210,7 +210,9 @@ static const struct {
     {"<", TERM_PID}, {"#PID<", TERM_PID}, {"#Port<", TERM_PORT}, {"#Ref<", TERM_REF}, {"#Reference<", TERM_REF},
 };
 
-/* Reads numbers separated by dots up to '>'. Returns how many there are, or 0 if the text is malformed. */
+/*
+ * Reads numbers with dots between them, up to a '>'. Returns the count of the numbers, or 0 if the text is malformed.
+ */
 static size_t read_dotted(const struct comp *c, size_t pos, uint64_t *numbers, size_t most, size_t *ret_end)
 {
     size_t n = 0;

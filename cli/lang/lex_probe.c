@@ -178,7 +178,9 @@ static bool has_arrow(const struct lexer *l)
     return false;
 }
 
-/* Reads {M, F, A}, a list of them, or the receiver of a message, which looks the same up to the '!' after it. */
+/*
+ * Reads {M, F, A} or a list of such tuples. If a '!' follows, the tuple or list is the receiver of a message instead.
+ */
 static bool read_tuple(struct lexer *l)
 {
     const struct lexer begin = *l;

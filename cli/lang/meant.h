@@ -22,8 +22,8 @@ const char *meant(const struct comp *c, enum meant_place place, struct str writt
 const char *meant_property(struct comp *c, struct str written);
 
 /*
- * Sets the note of the error to what the user means. Without a row in the table it suggests the guess, if there is one.
- * Returns false.
+ * Sets the note of the error to what the user means by the word. If meant.def has no row for the word, suggests the
+ * best word of `guess`, if there is one. Returns false.
  */
 bool meant_note(struct comp *c, enum meant_place place, struct str written, const struct guess *guess);
 

@@ -30,7 +30,7 @@ static term_t call_with_two(struct arena *a, const char *name, term_t x, term_t 
     return TUPLE(a, term_atom(a, name), x, y);
 }
 
-/* Limit for nested calls: enough for an argument after 254 others, and a part of the argument. */
+/* Limit for nested calls: enough to read a part of the 255th argument. */
 #define MAX_STEPS 300
 
 static term_t steps_term(struct mclause *m, const struct path *p)

@@ -262,7 +262,7 @@ static struct ast *parse_erlang_literal(struct parser *p)
 }
 
 /*
- * Parses tests in the parentheses of a guard: ',' is andalso and binds tighter than ';', which is orelse. Without a
+ * Parses the tests in the parentheses of a guard. ',' means andalso, and ';' means orelse; ',' binds tighter. Without a
  * separator the parentheses contain one expression.
  */
 static struct ast *parse_bracketed(struct parser *p, enum punct separator)

@@ -77,7 +77,7 @@ static bool parse_fun_clauses(struct parser *p, struct ast_probe *probe)
     return true;
 }
 
-/* Parses fun … end or dbg:fun2ms(fun … end). *ret_found is false if neither is there. */
+/* Parses fun … end or dbg:fun2ms(fun … end). Sets *ret_found to false if the text begins with something else. */
 bool parse_fun(struct parser *p, struct ast_probe *probe, bool *ret_found)
 {
     const bool elixir = p->c->surface == SPEC_ELIXIR;

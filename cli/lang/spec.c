@@ -41,7 +41,8 @@ unsigned where_collect(const struct where *w, unsigned (*of)(const struct where 
 }
 
 /*
- * Returns the PROPERTY_NEEDS_ bits of a property, and PROPERTY_AROUND unless the node itself can compare the property.
+ * Returns the PROPERTY_NEEDS_ bits of a property. Also returns PROPERTY_AROUND, if the property has this bit and the
+ * node cannot compare the property itself.
  */
 static unsigned word_uses(const struct where *w)
 {

@@ -55,10 +55,10 @@ bool selector_any_arity(const struct selector *s);
 
 /*
  * The match specification collects all data of an event in one {message, {{E1, …, En}}}; `pack` names the elements. The
- * tuple has the same elements for every clause of a spec: an element that a clause does not collect is [], and the bit
- * of the element is not set in clauses[i].has. PACK_CLAUSE (the index in `clauses`, from 0) is in the pack if there are
- * several clauses and one of them collects data or changes which arguments are shown. npack == 0: the spec has no pack,
- * and a match_spec_result comes from the user's own message().
+ * tuple has the same elements for every clause of a spec. An element that a clause does not collect is [], and its bit
+ * is not set in clauses[i].has. PACK_CLAUSE is the index in `clauses`, from 0. It is in the pack if there are several
+ * clauses and one of them collects data or changes which arguments are shown. If npack is 0, the spec has no pack, and
+ * a match_spec_result comes from the user's own message().
  *
  * A pack of {PACK_NODE, PACK_SENDER} has a short form, a single term instead of the tuple. If the term is a pid, it is
  * the sender, and the node is the traced node. Any other term is the VM's value for the node, and the sender is
@@ -77,7 +77,7 @@ enum pack_item {
 
 enum spec_action {
     ACT_RETURN = 1 << 0,       /* {exception_trace}: results and exceptions arrive as events */
-    ACT_RETURN_TRACE = 1 << 1, /* {return_trace} written as such: results only */
+    ACT_RETURN_TRACE = 1 << 1, /* the user wrote {return_trace}: results arrive as events, but no exceptions */
     ACT_DROP = 1 << 2,         /* calls that match the clause make no event */
     ACT_ARITY = 1 << 3,        /* show the arity instead of the arguments */
     ACT_PROJECT = 1 << 4,      /* show only the arguments in `args` */
@@ -313,7 +313,7 @@ term_t spec_match_spec_plain(const struct spec *s, struct arena *a);
 
 /*
  * Returns the program that the tracer may run instead of the match specification, for functions of the arities that the
- * program states (match_program.h). NULL: no program.
+ * program states (match_program.h). Returns NULL if there is no program.
  */
 term_t spec_program(const struct spec *s, struct arena *a);
 
