@@ -429,7 +429,7 @@ static const char smalls[128][4] = {
     SMALLS(64), SMALLS(72), SMALLS(80), SMALLS(88), SMALLS(96), SMALLS(104), SMALLS(112), SMALLS(120),
 };
 
-/* Returns true if the first element of a list does not rule out that Erlang prints the list as text. */
+/* Returns false if Erlang cannot print a list as text because of its first element. */
 static bool begins_text(const uint8_t *at)
 {
     return *at < 0x80 ? term_print_is_printable(*at) : *at <= ETW_T_INT64;

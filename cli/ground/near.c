@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #define LONGEST 64
-#define BEGINNING 3 /* the least bytes of a prefix that makes two words near */
+#define BEGINNING 3 /* length in bytes of the shortest word that counts as a prefix of the other */
 
 struct near near_start(const char *word, size_t len)
 {

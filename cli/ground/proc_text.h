@@ -10,7 +10,7 @@
  */
 bool proc_read(const char *pid, const char *name, struct buf *b);
 
-/* Clears the bytes of *b and releases it: arguments and environments of nodes can contain cookies. */
+/* Overwrites the bytes of *b and releases the buffer: arguments and environments of nodes can contain cookies. */
 void proc_wipe(struct buf *b);
 
 /* Returns the text after `text`, or NULL at the end. `text` is the first text (b->data) or an earlier result. */

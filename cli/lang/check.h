@@ -50,7 +50,10 @@ struct ast *check_concat(struct check *k, struct ast *n, struct ast *left, struc
 struct ast *check_range(struct check *k, const struct ast *n);
 /* Checks that the step of a range is an integer other than 0. Sets *ret to the step, or to 0 if the range has none. */
 bool check_step(struct check *k, const struct ast *range, int64_t *ret);
-/* Checks that no two keys of a map have the same known value. `written` is the map before its check, for the error. */
+/*
+ * Checks that no two keys of a map have the same known value. The error points at a key of `written`, which is the same
+ * map before its check.
+ */
 bool check_keys_differ(struct check *k, const struct ast *map, const struct ast *written);
 /* Reports an error and returns true if another alternative binds the variable but this alternative does not. */
 bool check_lacks(struct check *k, const struct ast *var);

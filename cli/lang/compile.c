@@ -167,8 +167,8 @@ static term_t exact_equality(struct arena *a, term_t x, term_t y)
 /*
  * Adds clauses whose message is a single term instead of {{Node, Sender}}. For a tuple the VM allocates and frees
  * memory at each event, which costs more than the rest of the tracing. If the sender is on the traced node, its pid is
- * enough. If the sender is unknown (messages from timers, ports and other nodes), the node is enough. Few messages are
- * different.
+ * enough. If the sender is unknown (messages from timers, ports and other nodes), the node is enough. One of these two
+ * cases holds for nearly all messages.
  */
 static void add_short_clauses(struct ptrs *to, struct arena *a, const struct made *made, term_t own)
 {

@@ -15,7 +15,7 @@ struct unit {
     struct tokens tokens;
     struct ast_probe *probe; /* set by parse; the later passes run for each probe of the list */
     struct check k;
-    size_t width;      /* number of patterns in a head: 2 in [To, Msg], 3 in [Node, Sender, Msg]; 0: no message */
+    size_t width;      /* number of patterns in a head [To, Msg] or [Node, Sender, Msg]; 0 for calls and events */
     term_t raw;        /* set by check: the literal match specification, or NULL */
     struct ptrs where; /* set by the pass where: its conditions (struct where), which must all hold */
     unsigned needs;    /* PROPERTY_NEEDS_ bits, set by the passes inside, where and by */

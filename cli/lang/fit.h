@@ -31,7 +31,7 @@ struct fit {
     struct str name; /* output with FIT_DEAD and FIT_UNFIT: the unknown atom */
 };
 
-/* Copies *s to *ret and fits the match specifications of the copy. *ret is also complete with FIT_DEAD. */
+/* Copies *s to *ret and fits the match specifications of the copy. *ret is complete after FIT_OK and FIT_DEAD. */
 enum fit_result fit_spec(struct fit *f, const struct spec *s, struct spec *ret);
 
 #endif

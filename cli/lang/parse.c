@@ -95,9 +95,9 @@ static bool is_bound_test(struct parser *p, const struct ast_clause *guarded, co
 }
 
 /*
- * Returns true if a clause begins at `; (`. After a guard, `; (` may also continue the guard. It begins a clause if the
- * parentheses can contain patterns, and if the next token can follow an argument list. `guarded` is the clause before
- * the `;`, or NULL if that clause has a body.
+ * Returns true if a clause begins at `; (`. After a guard, `; (` may instead continue the guard. A clause begins if the
+ * tokens in the parentheses can be patterns, and the token behind the parentheses can follow an argument list.
+ * `guarded` is the clause before the `;`, or NULL if that clause has a body.
  */
 static bool clause_follows(struct parser *p, const struct ast_clause *guarded)
 {

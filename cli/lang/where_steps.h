@@ -18,7 +18,7 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_fi
 
 /*
  * Works like where_steps(), but also returns false if the filter tests the size of events. Use it for events that the
- * node only counts, because it does not encode these and so does not know their size.
+ * node only counts: it does not encode such events, so it does not know their size.
  */
 bool where_steps_of_ends(const struct where *const *wheres, size_t n, struct buf *ret_filter);
 
