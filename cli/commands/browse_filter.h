@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conditions of `etrace browse`: those of its options, and the one that the user types in the list. */
+/* Compiles the conditions of `etrace browse`: those of its options, and the one that the user types in the list. */
 #ifndef ETRACE_BROWSE_FILTER_H
 #define ETRACE_BROWSE_FILTER_H
 
@@ -10,16 +10,16 @@
 struct browse_filter {
     const struct view_opts *view; /* borrowed */
     const struct part_opts *part; /* borrowed */
-    struct str request;           /* of the recording, borrowed; for recordings_find_record() */
-    struct exprs exprs;           /* owns what `options` has */
+    struct str request; /* request at the beginning of the recording, borrowed; for recordings_find_record() */
+    struct exprs exprs; /* owns the compiled conditions that the pipeline options use */
     struct grep *greps;
-    char *text; /* what the user typed; NULL: nothing */
+    char *text; /* the condition that the user typed; NULL: none */
 };
 
 /*
- * Compiles the conditions of the options and the text that the user typed; NULL or empty: none. A text that begins like
- * a condition of --where is one, otherwise it is a regular expression. On success replaces the conditions in *options
- * and sets *ret_before to the ones that it replaced, which the caller frees when no reader uses them any more.
+ * Compiles the conditions of the command line and the text that the user typed. `text` may be NULL or empty. It is a
+ * condition if it begins like one of --where, otherwise a regular expression. On success, replaces the conditions in
+ * *options and moves the old ones to *ret_before. The caller frees the old ones when no reader uses them any more.
  */
 bool browse_filter_set(struct browse_filter *f, const char *text, struct pipeline_options *options,
                        struct browse_filter *ret_before, struct err *e);
