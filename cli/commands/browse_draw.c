@@ -7,7 +7,7 @@
 #include "../ground/utf8.h"
 #include "../views/grid.h"
 
-#define TIME_LEAST 60 /* a narrower screen has no room for the times */
+#define TIME_LEAST 60 /* least columns of a screen that shows the times of lines */
 #define RESULT_LEAST 50
 #define INVERSE "\033[7m"
 #define BOLD "\033[1m"
@@ -55,7 +55,7 @@ void browse_draw_time(const struct browse_draw *d, const struct event_row *row, 
 
 /* ---- a line of the list ---- */
 
-/* Appends the time of a line; blanks if it has none. */
+/* Appends the time of a line; blanks if the time is unknown. */
 static void browse_put_time(const struct browse_draw *d, struct browse_list *l, uint64_t index, struct buf *to)
 {
     const struct event_row *row = &browse_window_line(l->window, index)->row;
@@ -79,7 +79,7 @@ static void browse_put_time(const struct browse_draw *d, struct browse_list *l, 
     clock_put_at(&clock, to, row->wall_ns, row->steady_ns);
 }
 
-/* Appends the result that is on the line, or a sign that it comes later. */
+/* Appends the result that is on the line of its call, or " -> …" if the result is on a later line. */
 static void browse_put_result(const struct browse_draw *d, const struct browse_line *line, struct buf *to)
 {
     const struct paint paint = {.on = d->color};
@@ -97,18 +97,19 @@ static void browse_put_duration(const struct browse_draw *d, const struct browse
 {
     const struct paint paint = {.on = d->color};
 
-    if (line->row.dur_ns < 0 || (!line->more && !line->row.tail)) /* other lines have their duration in the text */
+    if (line->row.dur_ns < 0 || (!line->more && !line->row.tail)) /* all other lines have the duration in their text */
         return;
     buf_puts(to, "  ");
-    const bool fails = line->more && line->more_kind == ETW_EXCEPTION_FROM; /* a narrow screen shows no more of it */
+    /* also shows the failure on a narrow screen that cuts off the result */
+    const bool fails = line->more && line->more_kind == ETW_EXCEPTION_FROM;
     paint_begin(&paint, to, fails ? PAINT_FAILURE : PAINT_DURATION);
     print_duration(to, line->row.dur_ns);
     paint_end(&paint, to);
 }
 
 /*
- * Appends an event and its result, cut to the width together. If both are long, the result gets a third of it; on a
- * narrow screen it gets what the event leaves.
+ * Appends an event and its result, cut so that both fit into the width. If both are long, the result gets a third of
+ * the width; on a narrow screen it gets the columns that the event does not need.
  */
 static void browse_put_both(struct str head, struct str tail, size_t width, struct buf *to)
 {
@@ -119,7 +120,7 @@ static void browse_put_both(struct str head, struct str tail, size_t width, stru
     grid_cut(to, tail, tail_width);
 }
 
-/* Appends a line without its time. The event and its result are cut, but the duration stays. */
+/* Appends a line without its time. Cuts the event and its result, but not the duration. */
 static void browse_put_parts(const struct browse_draw *d, const struct browse_line *line, size_t width, struct buf *to)
 {
     struct buf result = {0}, duration = {0};
@@ -150,7 +151,7 @@ static void browse_put_line(const struct browse_draw *d, struct browse_list *l, 
     browse_put_parts(d, browse_window_line(l->window, index), d->columns - used, to);
 }
 
-/* Draws the chosen line in reverse, as wide as the screen, without its colours. */
+/* Draws the chosen line inverted, as wide as the screen, without colors. */
 static void draw_chosen(const struct browse_draw *d, struct str text, struct buf *to)
 {
     struct buf plain = {0};

@@ -8,7 +8,7 @@
 #include "../ground/mem.h"
 #include "../lang/properties.h"
 
-/* Returns true if a word begins the text and another word does not continue it. */
+/* Returns true if the text begins with exactly this word, not with a longer word that starts the same. */
 static bool filter_begins(const char *text, const char *word)
 {
     const size_t len = strlen(word);
@@ -26,7 +26,7 @@ static bool begins_operator(const char *text)
     return *text && strchr("<>=!/~[+-*", *text);
 }
 
-/* Returns true if the text begins like a condition: with a property and an operator. */
+/* Returns true if the text begins with a property and an operator, as a condition does. */
 static bool is_condition(const char *text)
 {
     while (*text == ' ' || *text == '(' || filter_begins(text, "not"))
@@ -55,7 +55,7 @@ static void set_greps(struct browse_filter *f, const char *regex, struct pipelin
     options->ngreps = n;
 }
 
-/* Opens a pipeline with the conditions, which checks the regular expressions. */
+/* Checks the conditions and their regular expressions, by opening a pipeline that uses them. */
 static bool check_conditions(const struct pipeline_options *options, struct err *e)
 {
     struct pipeline *p = pipeline_new(options, e);

@@ -6,8 +6,8 @@
 #include "../ground/mem.h"
 
 /*
- * Takes over the checkpoints that were found. A recording with more checkpoints than recseek.h keeps gets no further
- * segments, because the numbers of the earlier ones must stay.
+ * Copies the checkpoints to the recording. If the file has more checkpoints than struct recgrow keeps, the number of
+ * segments no longer grows, because the numbers of existing segments must not change.
  */
 static void take_places(struct browse_growth *g)
 {

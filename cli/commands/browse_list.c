@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "browse_list.h"
 
-/* Lines before the screen that a load keeps, so that small steps back need no other load. */
+/* Number of lines before the screen that a load keeps, so that small steps back do not need another load. */
 #define MARGIN 4000
-#define SCAN 4096 /* lines that a step looks at */
+#define SCAN 4096 /* number of lines that one step of a search compares */
 
 void browse_list_init(struct browse_list *l, const struct browse_recording *of, struct browse_window *window)
 {
@@ -52,7 +52,9 @@ bool browse_list_waits(const struct browse_list *l)
     return l->goal >= BROWSE_BACK;
 }
 
-/* Chooses a line, and moves the screen so that the line is in this row, as far as there are lines around it. */
+/*
+ * Chooses a line, and scrolls so that the line is in the given row of the screen, if there are enough lines around it.
+ */
 static void put_cursor(struct browse_list *l, uint64_t cursor, uint64_t row)
 {
     const uint64_t first = list_first(l), end = list_end(l);
@@ -86,8 +88,8 @@ void browse_list_begin(struct browse_list *l)
 }
 
 /*
- * Reads on, and keeps the lines from an index on. If a single batch has more lines than the window holds, reads it
- * again from that line on, which changes the indexes.
+ * Reads the next item, and keeps the lines from the index `keep` on. If one batch has more lines than the window can
+ * hold, loads the window again from the line `keep` and adjusts the indexes of the list.
  */
 static enum browse_read read_on(struct browse_list *l, uint64_t keep)
 {
@@ -106,7 +108,7 @@ static enum browse_read read_on(struct browse_list *l, uint64_t keep)
 
 /* ---- going back ---- */
 
-/* Begins to show a spot as the first line of the screen, with the cursor in this row. */
+/* Begins to show the line at spot `top` as the first line of the screen, with the cursor in the given row. */
 static void show_spot(struct browse_list *l, struct browse_spot top, uint64_t row)
 {
     uint64_t index;
@@ -119,8 +121,9 @@ static void show_spot(struct browse_list *l, struct browse_spot top, uint64_t ro
 }
 
 /*
- * Begins to choose the line that is `lines` before a spot, in this row of the screen. The first line of the screen may
- * be in an earlier segment, so the segments before the spot must be read until they have enough lines.
+ * Begins to choose the line that is `lines` before the line at spot `from`, and to show it in the given row of the
+ * screen. The first line of the screen may be in an earlier segment. step_back() then reads earlier segments until it
+ * has counted enough lines.
  */
 static void go_back(struct browse_list *l, struct browse_spot from, uint64_t lines, uint64_t row)
 {
@@ -167,7 +170,7 @@ static void step_show(struct browse_list *l)
 
 /* ---- moving ---- */
 
-/* Follows the last line if the user has chosen it. */
+/* Begins to follow the end of the recording if the chosen line is the last one. */
 static void follow_if_last(struct browse_list *l)
 {
     l->follows = l->goal == BROWSE_FILL && browse_window_over(l->window) && l->cursor + 1 >= list_end(l);
@@ -326,7 +329,10 @@ static void step_ahead(struct browse_list *l)
     }
 }
 
-/* Reads the segment before the one that was searched. Returns false if there is none. */
+/*
+ * Begins to search the lines before the spot `behind`: those in its segment, or else those of the previous segment.
+ * Returns false if there are no lines before it.
+ */
 static bool enter_before(struct browse_list *l, struct browse_spot behind)
 {
     if (!behind.line && behind.segment <= l->of->first)
@@ -338,7 +344,10 @@ static bool enter_before(struct browse_list *l, struct browse_spot behind)
     return true;
 }
 
-/* Looks at the lines of a segment up to l->spot, and remembers the last match. */
+/*
+ * Searches some lines of a segment, up to l->spot, and remembers the last match in it. At l->spot, goes to the match or
+ * enters the previous segment.
+ */
 static void pass_segment(struct browse_list *l)
 {
     const uint64_t settled = browse_window_settled(l->window), until = MIN(settled, l->at + SCAN);
@@ -394,8 +403,9 @@ void browse_list_pause(struct browse_list *l)
 }
 
 /*
- * Returns true if the window has fallen far behind since it was at the end, so that it would read what is soon out of
- * sight. With conditions, lines are rare, and those of the screen may be far behind.
+ * Returns true if the recording has grown so much since the window was at its end that most of the lines in between
+ * would scroll away unseen; reading them is then useless. Returns false if there are conditions: matching lines are
+ * then rare, and the last screen of them may begin far back.
  */
 static bool is_far_behind(const struct browse_list *l)
 {
@@ -403,7 +413,7 @@ static bool is_far_behind(const struct browse_list *l)
            !l->of->filter.nwheres;
 }
 
-/* Reads on behind the last line, and chooses the last one. */
+/* Reads new lines at the end, and chooses the last one. Skips to the end if it is far away. */
 static void step_follow(struct browse_list *l)
 {
     if (is_far_behind(l)) {
@@ -418,7 +428,10 @@ static void step_follow(struct browse_list *l)
 
 /* ---- steps ---- */
 
-/* Returns true if lines of the screen are missing, or may still change. Reads one line more, to find the end. */
+/*
+ * Returns true if lines for the screen are not read yet or may still change. Also wants one line more than the screen
+ * has, to find out whether the window is at the end.
+ */
 static bool must_fill(struct browse_list *l)
 {
     return !l->stopped && !browse_window_over(l->window) && browse_window_settled(l->window) <= l->top + l->height;

@@ -4,7 +4,7 @@
 #include "../views/grid.h"
 #include "../views/term_layout.h"
 
-#define PATIENCE 1000000 /* events that are read for the result of a call */
+#define PATIENCE 1000000 /* number of events after a call that are searched for its result */
 
 static bool browse_page_write(void *output, struct buf *bytes)
 {
@@ -54,7 +54,7 @@ bool browse_page_step(struct browse_page *p)
     const enum browse_got got = browse_reader_next(p->reader, &ignored);
     if (got >= BROWSE_END)
         browse_page_close(p);
-    return got != BROWSE_WAITS; /* the result of the call may still come */
+    return got != BROWSE_WAITS; /* waits for the file to grow: it may get the result of the call */
 }
 
 void browse_page_close(struct browse_page *p)

@@ -10,8 +10,8 @@
 
 #define IDLE_MS 5
 /*
- * Open calls that the pipeline remembers, at most. A replay remembers more, but it may take more memory. An older call
- * counts as one that does not return.
+ * Limits for the open calls that the pipeline remembers. `etrace replay` remembers more, but it may use more memory.
+ * The pipeline forgets the oldest calls first; their results get no duration.
  */
 #define OPEN_CALLS 65536
 #define OPEN_BYTES ((size_t)12 << 20)
@@ -21,15 +21,15 @@ struct browse_reader {
     struct recordings files;
     struct source *ahead; /* NULL: no thread reads ahead */
     struct source_item item;
-    enum source_got got; /* of `item` */
-    bool fresh;          /* the pipeline did not get `item` yet */
+    enum source_got got; /* what the last read returned; `item` is valid if it was SOURCE_ITEM */
+    bool fresh;          /* the pipeline has not got `item` yet */
     struct pipeline *pipeline;
-    struct view view;       /* of the caller */
-    size_t from;            /* the reader began at the checkpoint of this segment */
-    size_t segment, wanted; /* output before the segment `wanted` is dropped */
+    struct view view;       /* the view of the caller */
+    size_t from;            /* segment of the checkpoint at which the reader began */
+    size_t segment, wanted; /* the current segment; the first segment whose output is kept */
     uint64_t begin, place;
     bool over;
-    bool bounded; /* recfile_bound() limits the source */
+    bool bounded; /* recfile_bound() limits how far the source reads */
 };
 
 static bool browse_reader_write(void *data, struct buf *bytes)
@@ -80,7 +80,10 @@ static struct browse_reader *open_files(const struct browse_recording *of, const
     return r;
 }
 
-/* Continues at the checkpoint of this segment. Its output comes from the segment before until the checkpoint passes. */
+/*
+ * Continues at the checkpoint of this segment. Output belongs to the previous segment until an item after the
+ * checkpoint was read.
+ */
 static bool begin_segment(struct browse_reader *r, size_t segment)
 {
     if (!recfile_seek_place(r->files.source, r->of->places[segment - 1]))
@@ -91,7 +94,10 @@ static bool begin_segment(struct browse_reader *r, size_t segment)
     return true;
 }
 
-/* A file that grows is read without a thread, because only this thread knows how far it is whole. */
+/*
+ * Starts the thread that reads ahead. Does not start it for a file that grows, because only this thread knows where the
+ * last complete block of the file ends.
+ */
 static void read_files_ahead(struct browse_reader *r)
 {
     if (!r->bounded)
@@ -137,7 +143,7 @@ void browse_reader_close(struct browse_reader *r)
     free(r);
 }
 
-/* Enters the segment of what is read from this offset on. */
+/* Moves on to the segment that contains the given offset. */
 static void enter_segment(struct browse_reader *r, uint64_t offset)
 {
     while (r->segment + 1 < r->of->segments && offset > r->of->places[r->segment]) {
@@ -158,7 +164,7 @@ static enum browse_got finish_reading(struct browse_reader *r, enum browse_got g
 
 static enum browse_got feed_item(struct browse_reader *r, struct err *e)
 {
-    /* The blocks of a checkpoint are outside of the order of the file. */
+    /* The blocks of a checkpoint are not read in the order of the file, so their offsets say nothing. */
     if (r->item.type != SOURCE_CHECKPOINT && r->item.type != SOURCE_STATE)
         enter_segment(r, r->item.offset);
     const enum pipeline_status status = pipeline_item(r->pipeline, &r->item, e);

@@ -14,18 +14,20 @@
 #include "browse_page.h"
 #include "opts.h"
 
-#define SLICE_MS 30   /* reading between two looks at the keys */
-#define RESIZE_MS 200 /* the loop does not wake when the size of the terminal changes, so look that often */
-#define LOOK_MS 100   /* between two looks at a file that may grow */
-#define LAST_MS 2000  /* at the end: reading the last lines, which a filter may make rare */
+#define SLICE_MS 30 /* how long the screen reads before it looks for keys again */
+/* How often the screen checks the size of the terminal. A change of the size does not wake the loop. */
+#define RESIZE_MS 200
+#define LOOK_MS 100 /* how often the screen checks whether the file has grown */
+/* Limit for reading the last lines at the end. It may take long if few events match a filter. */
+#define LAST_MS 2000
 #define BACKLOG_FULL (256u << 10)
-#define QUEUED 32 /* keys that wait until the lines of the screen are known */
-#define TYPED 400 /* bytes of a prompt */
+#define QUEUED 32 /* limit for the keys that wait until the lines of the screen are known */
+#define TYPED 400 /* limit for the bytes that a user types at a prompt */
 #define KEY_ESCAPE 27
 #define CTRL(c) ((c)&31)
 #define KEY_DELETE 127
 
-/* Each line is wrapped at BROWSE_PAGE_INDENT. */
+/* The lines of the help. Long lines are wrapped and indented by BROWSE_PAGE_INDENT. */
 static const char help[] =
     "j k  arrows      one line down, up\n"
     "space b  PgDn    one screen down, up; d u: half a screen\n"
@@ -56,29 +58,30 @@ struct browse_screen {
     struct browse_list list;
     struct browse_draw draw;
     struct browse_page page;
-    bool paged; /* the page covers the list */
-    bool again; /* the page has commands */
+    bool paged; /* a page covers the list */
+    bool again; /* the page shows the commands that trace more (open_again()) */
     unsigned lines;
     struct loop_fd fd;
     int queued[QUEUED];
     size_t nqueued;
-    int interrupts;  /* Ctrl-C that is not handled yet */
-    int counted;     /* ctx->interrupts, which the interactive mode counts */
+    int interrupts; /* number of interrupts that are not handled yet */
+    /* value of ctx->interrupts that `interrupts` already includes; the interactive mode increments it */
+    int counted;
     int64_t look_at; /* loop_now() time of the next look at the file */
-    bool paused;     /* the user has stopped to follow the last line */
+    bool paused;     /* the user has paused following */
     bool dirty, done;
-    struct err lost; /* why the file cannot be shown any more; status 0: it can */
+    struct err lost; /* why the file can no longer be shown; status 0: it can */
 
-    int prompt; /* the key that began it; 0: none */
+    int prompt; /* the key that opened the prompt; 0: there is no prompt */
     char typed[TYPED + 1];
     struct regex *regex;
-    char *pattern; /* of `regex` */
+    char *pattern; /* the text of `regex` */
     bool backward; /* the direction of the last search */
     int64_t slow_ns;
-    struct buf message; /* an error */
+    struct buf message; /* the error to show in the last line */
     const char *title;
-    struct buf note;     /* of browse_screen_note() */
-    struct buf commands; /* to print at the end */
+    struct buf note;     /* the text that browse_screen_note() has set */
+    struct buf commands; /* commands to print when the screen is freed */
 };
 
 /* ---- drawing ---- */
@@ -101,13 +104,13 @@ static void draw_title(struct browse_screen *s, struct buf *to)
     buf_release(&b);
 }
 
-/* Begins a part of the last line. */
+/* Separates the next part of the last line from the previous one. */
 static void begin_part(struct buf *to)
 {
     buf_puts(to, to->len ? " · " : "");
 }
 
-/* Appends how far a place in the file is from its begin. Several files have no common place. */
+/* Appends the position of an offset in the file, in percent. Appends nothing if there are several files. */
 static void put_share(const struct browse_screen *s, uint64_t place, struct buf *to)
 {
     const uint64_t tenths = s->of->bytes ? MIN(place, s->of->bytes) * 1000 / s->of->bytes : 0;
@@ -126,7 +129,7 @@ static bool is_following(const struct browse_screen *s)
     return is_growing(s) && s->list.follows;
 }
 
-/* Appends whether new events are shown as they come, or how many have come since that ended. */
+/* Appends "following", or the number of events that were added since the list stopped following. */
 static void put_growth(struct browse_screen *s, struct buf *to)
 {
     if (!is_growing(s) || s->note.len)
@@ -213,7 +216,7 @@ static void put_prompt(const struct browse_screen *s, struct buf *to)
     buf_puts(to, s->typed);
 }
 
-/* Draws the last line. In a prompt the end of a long text is shown. */
+/* Draws the last line. If the text at a prompt is too long, draws its end. */
 static void draw_foot(struct browse_screen *s, bool busy, struct buf *to)
 {
     struct buf b = {0};
@@ -252,7 +255,7 @@ static void note_first(struct browse_screen *s)
     s->draw.begun = true;
 }
 
-/* Takes a changed size of the terminal, before the lines that it needs are read. */
+/* Takes over a changed size of the terminal. Must precede reading, because the list reads as many lines as fit. */
 static void resize_screen(struct browse_screen *s)
 {
     unsigned columns, lines;
@@ -410,7 +413,7 @@ static void open_event(struct browse_screen *s)
     s->paged = true;
 }
 
-/* Opens the commands that trace more events like the chosen one. */
+/* Shows a page with the commands that trace more events like the chosen one. */
 static void open_again(struct browse_screen *s)
 {
     const struct browse_line *line = browse_list_chosen(&s->list);
@@ -425,7 +428,7 @@ static void open_again(struct browse_screen *s)
     }
 }
 
-/* Keeps the commands of open_again() for the end of the program, without their labels. */
+/* Keeps the commands of open_again() without their labels, so that they can be printed when the screen is freed. */
 static void keep_commands(struct browse_screen *s)
 {
     struct str rest = buf_view(&s->page.text);
@@ -542,7 +545,7 @@ static void next_time_style(struct browse_draw *d)
     d->time = d->time == TIME_RELATIVE ? TIME_DELTA : d->time == TIME_DELTA ? d->of_day : TIME_RELATIVE;
 }
 
-/* Stops to follow the last line, or goes on. Returns false if the list did neither before. */
+/* Pauses or resumes following. Returns false if the list neither follows nor is paused. */
 static bool pause_key(struct browse_screen *s)
 {
     if (is_following(s)) {
@@ -557,7 +560,7 @@ static bool pause_key(struct browse_screen *s)
     return false;
 }
 
-/* Moves among the lines. Returns false for another key. */
+/* Handles a key that moves the cursor. Returns false if the key is another one. */
 static bool move_key(struct browse_screen *s, int key)
 {
     const int64_t height = s->list.height, half = MAX(height / 2, 1);
@@ -608,7 +611,7 @@ static bool move_key(struct browse_screen *s, int key)
     }
 }
 
-/* Handles a key that needs a chosen line. */
+/* Handles a key that acts on the chosen line. Does nothing if no line is chosen. */
 static void line_key(struct browse_screen *s, int key)
 {
     if (!browse_list_has(&s->list))
@@ -686,8 +689,8 @@ static void handle_key(struct browse_screen *s, int key)
 }
 
 /*
- * Returns true if a key must wait: the lines of the screen are not known, or the key is about the chosen line, which is
- * still read.
+ * Returns true if the key must wait, because the lines of the screen are not known yet, or because the key acts on the
+ * chosen line and that line is not read yet.
  */
 static bool key_waits(const struct browse_screen *s, int key)
 {
@@ -736,7 +739,9 @@ static void browse_on_signal(void *data, int signal, bool from_kernel UNUSED)
     s->done = true;
 }
 
-/* Ctrl-C ends what is going on: a prompt, a page, a search; otherwise the program. */
+/*
+ * Handles Ctrl-C: ends the prompt, the page, the search or the reading. If there is none of these, leaves the screen.
+ */
 static void serve_interrupt(struct browse_screen *s)
 {
     s->interrupts += s->ctx->interrupts - s->counted;
@@ -763,7 +768,7 @@ static void say_lost(struct browse_screen *s, const char *what)
     s->done = true;
 }
 
-/* Takes over what has been written to the file. */
+/* Extends the recording by the blocks that were added to the file. */
 static void look_at_file(struct browse_screen *s)
 {
     struct browse_growth *growth = s->o->growth;
@@ -789,7 +794,7 @@ static void look_at_file(struct browse_screen *s)
     s->dirty = true;
 }
 
-/* Reads a little for what is on the screen; if that is complete, counts new events. Returns true if there is more. */
+/* Reads for at most SLICE_MS what the page or the list needs. Returns true if there is more to read. */
 static bool read_slice(struct browse_screen *s)
 {
     const int64_t until = loop_now() + SLICE_MS;
@@ -857,7 +862,8 @@ void browse_screen_close(struct browse_screen *s)
     out_take(s->ctx->out, &b);
     buf_release(&b);
     ctx_pass_signals(s->ctx, NULL, NULL);
-    ctx_flush(s->ctx, 0); /* messages follow, and must not go to the screen */
+    /* prints the pending output first: the messages that follow belong after the screen is closed */
+    ctx_flush(s->ctx, 0);
 }
 
 /* ---- the screen ---- */

@@ -13,14 +13,15 @@
 #include "../ground/tty.h"
 #include "browse_draw.h"
 
-#define FILE_MOST ((uint64_t)1 << 30) /* bytes of disk space for the file */
-#define FILE_KEEP (FILE_MOST / 8 * 7) /* what stays when the oldest events go */
-#define FILE_HEAD ((uint64_t)1 << 20) /* the beginning, with the request, always stays */
-#define FIGURES_MS 1000               /* between two counts of events in the title */
+#define FILE_MOST ((uint64_t)1 << 30) /* limit for the disk space of the file, in bytes */
+#define FILE_KEEP (FILE_MOST / 8 * 7) /* bytes that remain when the oldest events are freed */
+#define FILE_HEAD ((uint64_t)1 << 20) /* bytes at the beginning that always remain, because they contain the request   \
+                                       */
+#define FIGURES_MS 1000               /* interval between two updates of the counts in the title */
 
 /* ---- the file ---- */
 
-/* Makes a file without a name in a directory. Returns -1 if it cannot. */
+/* Creates a file without a name in a directory. Returns -1 if this fails. */
 static int make_unnamed(const char *directory)
 {
     char path[4096];
@@ -28,13 +29,13 @@ static int make_unnamed(const char *directory)
 
     if (fd >= 0 || snprintf(path, sizeof(path), "%s/etrace-XXXXXX", directory) >= (int)sizeof(path))
         return fd;
-    fd = mkostemp(path, O_CLOEXEC); /* not every file system has O_TMPFILE */
+    fd = mkostemp(path, O_CLOEXEC); /* fallback for file systems without O_TMPFILE */
     if (fd >= 0)
         unlink(path);
     return fd;
 }
 
-/* Makes the file where there is room for it: /tmp may be in memory. */
+/* Creates the file, preferably not in /tmp, which may be in memory. */
 static bool make_file(struct browse_trace *b, struct err *e)
 {
     const char *given = getenv("TMPDIR");
@@ -52,8 +53,8 @@ static bool make_file(struct browse_trace *b, struct err *e)
 }
 
 /*
- * Frees the disk space of the oldest events, up to a checkpoint: a reader that begins at the next one may read back
- * behind it. Does nothing while the file is smaller than its limit.
+ * Frees the disk space of the oldest segments when the file reaches its limit. Keeps one segment before the first one
+ * that the list shows, because a reader of a segment may begin at the checkpoint before it.
  */
 static void free_oldest(struct browse_trace *b)
 {
@@ -99,7 +100,7 @@ static void put_title(struct browse_trace *b)
     browse_screen_title(b->screen, buf_cstr(&b->title));
 }
 
-/* Reads the request at the beginning of the file. Returns false while it is not written yet. */
+/* Reads the request at the beginning of the file. Returns false if the file has no complete block yet. */
 static bool read_request(struct browse_trace *b)
 {
     struct source_item item;
@@ -119,7 +120,7 @@ static bool read_request(struct browse_trace *b)
     return ok;
 }
 
-/* Opens the screen once the file has its first block. */
+/* Opens the screen when the file has its first block. Returns true if the screen is open. */
 static bool begin_screen(struct browse_trace *b)
 {
     struct browse_filter none;
@@ -150,7 +151,7 @@ static void close_screen(struct browse_trace *b)
 
 static void turn_came(void *owner)
 {
-    ((struct browse_trace *)owner)->timer.due = -1; /* the next draw() sets it */
+    ((struct browse_trace *)owner)->timer.due = -1; /* screen_draw() sets the next time */
 }
 
 static void screen_begin(void *data)
@@ -161,7 +162,10 @@ static void screen_begin(void *data)
     loop_start(&b->ctx->loop, &b->timer);
 }
 
-/* Ends the trace when the user leaves the screen, and gives the terminal back at once: nodes may need time to end. */
+/*
+ * Draws the screen. When the user leaves the screen, closes it at once, because the nodes may need time to end. Returns
+ * false if the trace must end.
+ */
 static bool screen_draw(void *data, bool fresh)
 {
     struct browse_trace *b = data;
@@ -179,7 +183,10 @@ static bool screen_draw(void *data, bool fresh)
     return b->open && !b->full;
 }
 
-/* Says why the trace has ended: in the last message, which is kept for later. */
+/*
+ * Shows a note that the trace has ended. Adds the last of the messages that are kept until the screen is closed,
+ * because it tells the reason.
+ */
 static void say_end(struct browse_trace *b)
 {
     static const struct str name = STR("etrace: ");
@@ -199,7 +206,7 @@ static void say_end(struct browse_trace *b)
     buf_release(&line);
 }
 
-/* Shows what there is until the user leaves the screen, if the trace has ended by itself. */
+/* After the trace has ended by itself, shows the list until the user leaves the screen. */
 static void show_rest(struct browse_trace *b)
 {
     say_end(b);
@@ -212,7 +219,7 @@ static void show_rest(struct browse_trace *b)
     close_screen(b);
 }
 
-/* Prints the last lines, so that they stay on the terminal. */
+/* Closes the screen, and prints the last lines, so that they stay on the terminal. */
 static void screen_end(void *data)
 {
     struct browse_trace *b = data;
@@ -226,7 +233,7 @@ static void screen_end(void *data)
     browse_screen_last(b->screen, &last);
     out_take(b->ctx->out, &last);
     buf_release(&last);
-    ctx_flush(b->ctx, 0); /* the messages that were kept follow */
+    ctx_flush(b->ctx, 0); /* prints the lines before the messages that were kept */
 }
 
 /* ---- the trace ---- */

@@ -7,39 +7,43 @@
 #include "../ground/number.h"
 #include "../views/paint.h"
 
-#define PAGES 48 /* of memory, for the lines of the window */
+#define PAGES 48 /* number of pages of memory for the lines of the window */
 #define PAGE_BYTES ((size_t)256 << 10)
 
-/* Lines grow from the beginning of a page, and their texts from its end. */
+/*
+ * A part of the memory of the window. Lines are added at the beginning of `bytes`, and their texts from its end
+ * backward.
+ */
 struct page {
-    uint64_t first;     /* index of the first line */
-    size_t count, text; /* lines; offset of the last text that was added */
+    uint64_t first;     /* index of the first line in this page */
+    size_t count, text; /* `count`: number of lines; `text`: offset of the text that was added last */
     char bytes[PAGE_BYTES];
 };
 
 struct browse_window {
     const struct browse_recording *of;
     struct view view;
-    struct browse_reader *reader; /* NULL: the recording is over, or nothing is loaded */
-    struct page *pages[PAGES];    /* a ring */
+    struct browse_reader *reader; /* NULL: nothing is loaded, or the recording was read to its end */
+    struct page *pages[PAGES];    /* a ring of `npages` pages, beginning at `oldest` */
     size_t oldest, npages;
-    struct page *spares[PAGES]; /* pages that were dropped, for the next ones: new memory takes as long as its lines */
+    struct page *spares[PAGES]; /* dropped pages for reuse, because new memory costs as much time as filling it */
     size_t nspares;
-    struct page *near; /* the page of the latest line that was used; NULL: none */
+    struct page *near; /* the page of the line that was looked up last; NULL: none */
     uint64_t first, end;
 
-    struct browse_spot next; /* the spot of the next line */
-    uint64_t kept_from;      /* lines of the segment of the load before this one are not kept */
+    struct browse_spot next; /* spot of the next line that is read */
+    uint64_t kept_from;      /* lines of segment `kept_segment` before this one are read, but not kept */
     size_t kept_segment;
-    uint64_t keep; /* while an item is read: the line that must stay */
-    bool full;     /* lines were not kept, because `keep` left no room */
+    uint64_t keep; /* index of the line that must not be dropped while an item is read */
+    bool full;     /* lines were lost, because `keep` left no room for them */
     bool over;
     struct soon {
         uint64_t number, index;
-    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: the line of call N, unless a later call has the place */
-    uint64_t settled;    /* browse_window_settled(); lines before it never change again */
+    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: index of the line of call N, unless a later call has overwritten it
+                          */
+    uint64_t settled;    /* the result of browse_window_settled(): lines before this index never change again */
 
-    uint64_t *counts; /* lines of each segment plus 1; 0: unknown */
+    uint64_t *counts; /* number of lines of each segment, plus 1; 0: unknown */
     size_t ncounts;
     struct err damage;
 };
@@ -83,7 +87,7 @@ static struct page *add_page(struct browse_window *w)
     return p;
 }
 
-/* Returns the page with room for a text, and for `lines` lines. NULL: there is no room. */
+/* Returns a page that has room for a text and `lines` lines. Returns NULL if there is none. */
 static struct page *page_with_room(struct browse_window *w, size_t text, size_t lines)
 {
     struct page *p = w->npages ? page_at(w, w->npages - 1) : NULL;
@@ -149,12 +153,12 @@ static void add_line(struct browse_window *w, const struct event_row *row, struc
     };
     w->end++;
     struct soon *soon = &w->soon[row->number % BROWSE_SOON];
-    /* A call that was held until its result comes late, when a newer call may already have the place. */
+    /* A call that was held until its result is added late. Then a newer call may already use its place in `soon`. */
     if (row->returns && soon->number < row->number)
         *soon = (struct soon){row->number, w->end - 1};
 }
 
-/* Puts a result on the line of its call, unless the line is not in the window. */
+/* Puts a result on the line of its call. Does nothing if the line is not in the window. */
 static void join_result(struct browse_window *w, const struct event_row *row, struct str text)
 {
     const struct soon *soon = &w->soon[row->call % BROWSE_SOON];
@@ -168,7 +172,7 @@ static void join_result(struct browse_window *w, const struct event_row *row, st
         w->full = true;
         return;
     }
-    if (soon->index < w->first) /* the new page took the place of the line */
+    if (soon->index < w->first) /* adding a page has dropped the line */
         return;
     struct browse_line *l = line_at(w, soon->index);
     l->more = keep_text(p, tail);
@@ -177,7 +181,7 @@ static void join_result(struct browse_window *w, const struct event_row *row, st
     l->row.dur_ns = row->dur_ns;
 }
 
-/* Returns true if the result is on the line of its call. */
+/* Returns true if the result belongs on the line of its call. */
 static bool is_joined(const struct browse_window *w, const struct event_row *row)
 {
     return row->call && row->tail && row->call > browse_reader_begin(w->reader) &&
@@ -209,7 +213,7 @@ static bool take_rows(void *data, struct buf *bytes)
     return true;
 }
 
-/* Adds a line that says what is wrong with the recording. */
+/* Adds a line that describes the damage of the recording. */
 static void add_trouble(struct browse_window *w, const struct err *e)
 {
     const struct paint paint = {.on = w->of->look.colour};
@@ -303,8 +307,8 @@ static void end_reading(struct browse_window *w)
 }
 
 /*
- * Continues behind damage, if there is a checkpoint. The line about the damage belongs to the segment of the last item
- * before it. A reader that meets the damage before the first item of its segment adds no line.
+ * Continues after damage, at the next checkpoint. The line about the damage belongs to the segment of the last item
+ * before the damage. A reader that finds the damage before the first item of its segment adds no line.
  */
 static enum browse_read read_behind(struct browse_window *w, const struct err *e)
 {
@@ -422,7 +426,8 @@ bool browse_window_find(struct browse_window *w, struct browse_spot spot, uint64
 
 bool browse_window_count(const struct browse_window *w, size_t segment, uint64_t *ret)
 {
-    const bool is_last = w->over && w->reader && segment == w->next.segment; /* more lines may come */
+    /* the number of lines of this segment is not final */
+    const bool is_last = w->over && w->reader && segment == w->next.segment;
 
     if (!is_last && !w->counts[segment])
         return false;
