@@ -8,28 +8,31 @@
 #include "../ground/number.h"
 #include "vm_faults.h"
 
-/* Limits that a busy, healthy node stays below. */
-#define QUEUE_LEAST 200          /* least messages of a queue that counts as growing */
-#define QUEUE_RATE 20            /* least growth of such a queue, in messages a second */
-#define QUEUE_HARMFUL 100000     /* messages */
-#define QUEUE_BEHIND 1000        /* messages that a process searches or has not read yet */
-#define UNMATCHED_LEAST 100      /* messages */
-#define MEMORY_LARGE (256 << 20) /* bytes of one process, if they are also MEMORY_PART of the node's memory */
-#define MEMORY_PART 40           /* percent of the node's memory */
-#define MEMORY_RATE (4 << 20)    /* bytes a second */
-#define NODE_RATE (16 << 20)     /* bytes a second */
-#define TABLE_LEAST (8 << 20)    /* bytes */
-#define TABLE_RATE (1 << 20)     /* bytes a second */
-#define ATOM_RATE 100            /* a second */
-#define COUNT_RATE 200           /* growth of the number of processes, a second */
+/* Thresholds that a busy but healthy node does not reach. */
+#define QUEUE_LEAST 200      /* number of messages from which a queue counts as growing */
+#define QUEUE_RATE 20        /* growth of such a queue, in messages per second */
+#define QUEUE_HARMFUL 100000 /* number of messages that makes a queue critical */
+#define QUEUE_BEHIND 1000    /* number of messages that a process searches or has not read yet */
+#define UNMATCHED_LEAST 100  /* least number of messages to report when none matches */
+/* Bytes of one process that are worth a finding, if they are also MEMORY_PART of the node's memory. */
+#define MEMORY_LARGE (256 << 20)
+#define MEMORY_PART 40        /* share of the node's memory, in percent */
+#define MEMORY_RATE (4 << 20) /* growth of the memory of a process, in bytes per second */
+#define NODE_RATE (16 << 20)  /* growth of the memory of the node, in bytes per second */
+#define TABLE_LEAST (8 << 20) /* size of a table in bytes */
+#define TABLE_RATE (1 << 20)  /* growth of a table in bytes per second */
+#define ATOM_RATE 100         /* growth of the number of atoms per second */
+#define COUNT_RATE 200        /* growth of the number of processes per second */
 #define PORT_RATE 50
-#define RUN_QUEUE 8            /* waiting processes for each scheduler */
-#define PORT_QUEUE (256 << 10) /* bytes */
+#define RUN_QUEUE 8            /* number of waiting processes per scheduler */
+#define PORT_QUEUE (256 << 10) /* bytes of output that wait in a port */
 #define CLOCK_US 1000000
-#define SOME_LOOKS 8         /* with fewer looks nothing counts as lasting */
-#define SLOW_HEAP (32 << 20) /* bytes */
-#define REMOTE_LEAST 3       /* processes that wait without a timeout for one process of another node */
-#define BUSY_MOST 3          /* if more processes are busy, they are one finding */
+#define SOME_LOOKS 8         /* with fewer looks, no state of a process counts as lasting */
+#define SLOW_HEAP (32 << 20) /* bytes of memory of a process whose collections take long */
+/* Number of processes that wait without a timeout for one process on another node. */
+#define REMOTE_LEAST 3
+/* Up to this many busy processes are reported one by one, more of them in one finding. */
+#define BUSY_MOST 3
 
 const char *const check_severities[] = {"critical", "warning", "note"};
 const char *const check_kinds[CHECK_KINDS] = {
@@ -123,7 +126,7 @@ static int64_t check_took_ms(const struct check_rules *r)
     return r->last->at - r->first->at;
 }
 
-/* Appends the time between the scan and the second question. The callers were in the same call during this time. */
+/* Appends the time between the first two answers about the node: the callers were in the same call all this time. */
 static void check_put_waited(const struct check_rules *r, struct buf *to)
 {
     buf_puts(to, " waited for it for at least ");
@@ -175,7 +178,7 @@ static void check_queue(const struct check_rules *r, const struct check_suspect 
     const struct why_samples *x = &s->samples;
     struct check_finding *f = check_long(r, s, CHECK_QUEUE);
 
-    if (cause == WHY_UNMATCHED || cause == WHY_SLEEPS) { /* the process takes some messages now and then */
+    if (cause == WHY_UNMATCHED || cause == WHY_SLEEPS) { /* the process takes a message now and then */
         buf_puts(&f->text, ", which grows by ");
         ps_put_count(&f->text, (int64_t)why_rate(x, x->first.queue, x->last.queue), false);
         buf_puts(&f->text, "/s; it was mostly in ");
@@ -189,7 +192,7 @@ static void check_queue(const struct check_rules *r, const struct check_suspect 
 }
 
 /*
- * Reports a queue in which no message matches. check does not trace, so it does not know how many messages the process
+ * Reports a queue in which no message seems to match. Without tracing, check cannot tell how many messages the process
  * takes from its queue.
  */
 static void check_unmatched(const struct check_rules *r, const struct check_suspect *s)
@@ -202,7 +205,7 @@ static void check_unmatched(const struct check_rules *r, const struct check_susp
     check_command_of(r, f, "why", s->pid);
 }
 
-/* Reports a deadlock only for its member with the first pid, so that it is reported once. */
+/* Reports a deadlock only once: for the suspect in it whose pid sorts first. */
 static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
 {
     const struct why_look *l = &s->look;
@@ -215,10 +218,16 @@ static void check_deadlock(const struct check_rules *r, const struct check_suspe
     check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
 }
 
-/* Reports an idle process that owes replies. The processes that it monitors may have what its callers wait for. */
+/*
+ * Reports an idle process whose callers wait for replies. If it monitors processes that may hold what the callers wait
+ * for, names them.
+ */
 static void check_owes(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w)
 {
-    /* Workers wait for work without a timeout. Of an application that is starting there is another finding. */
+    /*
+     * Callers without a timeout may be workers that wait for work. An application that is starting has a finding of its
+     * own.
+     */
     if ((!w->owned && !w->ends) || (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
         return;
     struct check_finding *f = check_about(r, CHECK_WARNING, w->owned ? CHECK_POOL : CHECK_WAITS, &w->process);
@@ -237,7 +246,7 @@ static void check_owes(const struct check_rules *r, const struct check_suspect *
     check_command_of(r, f, "why", w->owned ? w->owners[0].pid : s->pid);
 }
 
-/* Returns true for a shell, which waits for somebody to type. */
+/* Returns true for a process that waits for input from a terminal, such as a shell. */
 static bool check_reads_terminal(const struct check_suspect *s)
 {
     const struct why_row *x = &s->look.chain[0];
@@ -246,7 +255,7 @@ static bool check_reads_terminal(const struct check_suspect *s)
                          look_frame_is(&x->stack[0], "prim_tty", NULL));
 }
 
-/* Reports a process whose callers have waited since the scan. */
+/* Reports a process for which callers have waited since the scan. */
 static void check_target(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w,
                          enum why_cause cause)
 {
@@ -270,15 +279,18 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
 }
 
 /*
- * Returns true if the process ran at each look, got no message and was not in the loop of a behaviour: its function has
- * not returned.
+ * Returns true if the process ran at every look, had an empty queue and was not in the loop of a behaviour. Its
+ * function has then not returned all the time.
  */
 static bool check_spins(const struct why_samples *s)
 {
     return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
 }
 
-/* Returns true if most answers of a large process came late: it answers only between two collections. */
+/*
+ * Returns true if at least half of the answers of a large process came late. A process does not answer during a
+ * collection.
+ */
 static bool check_collects(const struct check_suspect *s)
 {
     return s->samples.looks >= SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks && s->samples.last.memory >= SLOW_HEAP;
@@ -322,7 +334,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
         check_target(r, s, w, cause);
 }
 
-/* Reports processes of other nodes for which processes of this node wait. check does not look at those nodes. */
+/* Reports processes on other nodes for which processes of this node wait. check does not ask the other nodes. */
 static void check_elsewhere(const struct check_rules *r)
 {
     for (size_t i = 0; i < r->last->nwaits; i++) {
@@ -337,7 +349,7 @@ static void check_elsewhere(const struct check_rules *r)
     }
 }
 
-/* Reports processes that occupy a scheduler although no caller waits for them. */
+/* Reports processes that keep a scheduler busy although no caller waits for them. */
 static void check_busy(const struct check_rules *r)
 {
     const struct check_suspect *busy[BUSY_MOST];
@@ -365,7 +377,7 @@ static void check_busy(const struct check_rules *r)
 
 /* ---- memory ---- */
 
-/* Returns the growth per second of a figure that has grown at each look, else 0. */
+/* Returns the growth of a figure per second, if all three values grow, else 0. */
 static double check_rate(const struct check_rules *r, int64_t a, int64_t b, int64_t c)
 {
     int64_t ms = check_took_ms(r);
@@ -427,7 +439,7 @@ static void check_binaries(const struct check_rules *r)
     }
 }
 
-/* Reports that the memory of the node grows, unless a process or a table has a finding that explains it. */
+/* Reports growth of the node's memory, unless a finding about a process or a table already explains it. */
 static void check_growth(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -505,7 +517,7 @@ static void check_counts(const struct check_rules *r)
         int64_t n = now[x->figure], most = now[x->figure + 1];
         double rate = check_figure_rate(r, x->figure);
         bool full = most > 0 && n >= most / 5 * 4;
-        /* Loading code makes atoms, so their growth then means nothing. */
+        /* Loading a module creates atoms, so ignore their growth if modules were loaded. */
         if (x->figure == CHECK_ATOMS && now[CHECK_MODULES] != r->first->figures[CHECK_MODULES])
             rate = 0;
         if (!full && rate < x->rate)
@@ -683,8 +695,8 @@ static bool check_lock_held(const struct check_facts *f, const struct check_lock
 }
 
 /*
- * Reports locks that were held at each look. The node does not say which lock a process waits for, so each lock of a
- * type lists all processes that wait for a lock of the type.
+ * Reports locks that were held in all answers of the node. The node does not say which lock a process waits for. A
+ * finding therefore lists all processes that wait for any lock of the same type (global or mnesia).
  */
 static void check_locks(const struct check_rules *r)
 {
@@ -713,7 +725,7 @@ static void check_locks(const struct check_rules *r)
     }
 }
 
-/* Reports children of supervisors that were another process at each look. */
+/* Reports children of supervisors that were restarted between two answers of the node. */
 static void check_restarts(const struct check_rules *r)
 {
     const struct check_facts *a = &r->seen->facts[1], *b = r->last;
@@ -808,7 +820,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
     check_tables(&r);
     check_growth(&r);
     check_ports(&r);
-    if (!check_schedulers(&r)) /* busy schedulers explain more than each busy process */
+    if (!check_schedulers(&r)) /* not needed if busy schedulers were reported, because they explain each busy process */
         check_busy(&r);
     check_logs(&r);
     check_locks(&r);

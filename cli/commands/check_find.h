@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides what `etrace check` reports: rules that make findings of what was seen of one node. */
+/* Decides what `etrace check` reports. Its rules turn the answers of one node into findings. */
 #ifndef ETRACE_CHECK_FIND_H
 #define ETRACE_CHECK_FIND_H
 
@@ -7,17 +7,17 @@
 #include "check_node.h"
 #include "why_page.h"
 
-/* A process that check looks at again and again. */
+/* A process that check watches closely. */
 struct check_suspect {
-    /* reason: why check chose the process, as a word of the node, or "silent", "port", "target", "owner". */
+    /* reason: why check watches the process: a word from the node, or "silent", "port", "target" or "owner". */
     char pid[32], reason[24];
-    struct buf who; /* the process, encoded for questions */
+    struct buf who; /* the process, encoded for requests to the node */
     struct why_look look;
     struct why_samples samples;
-    unsigned slow; /* number of answers that took CHECK_SLOW_MS */
+    unsigned slow; /* number of answers that took at least CHECK_SLOW_MS */
 };
 
-/* A running process answers within a few ms, unless it is in a long collection or built-in function. */
+/* A running process needs only a few ms to answer, except during a long garbage collection or a long BIF. */
 #define CHECK_SLOW_MS 20
 
 #define CHECK_FACTS 3
@@ -25,21 +25,23 @@ struct check_suspect {
 /* Everything that check knows about a node. */
 struct check_seen {
     const char *name;
-    const char *ssh, *named; /* see struct why_page */
-    const char *erts, *arch; /* see struct session_node */
+    const char *ssh, *named; /* as in struct why_page */
+    const char *erts, *arch; /* as in struct session_node */
     struct check_suspect **suspects;
     size_t nsuspects;
-    struct check_facts facts[CHECK_FACTS]; /* the first one lacks what the node computes by comparing */
+    /* answers about the node; the first one has no data about changes since the scan */
+    struct check_facts facts[CHECK_FACTS];
     unsigned nfacts;
-    int64_t total[5];               /* totals of the scan: processes, messages, memory, running, calling */
-    const struct ps_node *binaries; /* the processes with the most binaries; NULL: check has not asked for them */
+    /* totals of the scan: processes, messages, memory, running processes, processes that wait in a call */
+    int64_t total[5];
+    const struct ps_node *binaries; /* the processes with the most binaries; NULL: check did not ask for them */
 };
 
-/* A note is information and no finding. */
+/* CHECK_NOTE is for information that is not counted as a finding. */
 enum check_severity { CHECK_CRITICAL, CHECK_WARNING, CHECK_NOTE };
 extern const char *const check_severities[];
 
-/* Ordered by harm, the most harmful first. */
+/* Kinds of findings, the most harmful first. */
 enum check_kind {
     CHECK_DEADLOCK,
     CHECK_SILENT,
@@ -72,14 +74,15 @@ enum check_kind {
     CHECK_UNKNOWN,
     CHECK_KINDS
 };
-extern const char *const check_kinds[CHECK_KINDS]; /* the words in JSON */
+extern const char *const check_kinds[CHECK_KINDS]; /* names of the kinds in JSON */
 
 struct check_finding {
     enum check_severity severity;
     enum check_kind kind;
-    struct look_process process; /* the process that the finding is about; without a pid it is about the node */
+    /* the process that the finding is about; with an empty pid, the finding is about the node */
+    struct look_process process;
     struct buf text;
-    struct command_line command; /* the command that shows more; empty: none */
+    struct command_line command; /* a command that shows more about the finding; empty: none */
 };
 
 struct check_findings {
@@ -90,6 +93,6 @@ struct check_findings {
 /* Appends the findings about a node, the most harmful first. */
 void check_find(const struct check_seen *seen, struct check_findings *ret);
 void check_findings_release(struct check_findings *f);
-size_t check_count(const struct check_findings *f); /* without notes */
+size_t check_count(const struct check_findings *f); /* returns the number of findings, without notes */
 
 #endif

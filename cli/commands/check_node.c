@@ -19,13 +19,13 @@ void check_health_request(struct buf *b, bool again, int patience_ms)
     etf_int(b, patience_ms);
 }
 
-/* The rows of an array, which are read from a list of maps. Rows beyond `most` are skipped. */
+/* Describes an array that is filled from a list of maps. Rows beyond `most` are skipped. */
 struct check_rows {
     const struct etf_field *fields;
     size_t nfields, size, most;
 };
 
-/* Reads the head of a list. An answer without the list counts as an empty list. */
+/* Reads the header of a list. Counts as empty if the answer does not have the list. */
 static bool check_list(struct etf *r, size_t *ret_n)
 {
     *ret_n = 0;
@@ -107,7 +107,7 @@ static const struct etf_field restart_fields[] = {
     ETF_TEXT(struct check_restart, "pid", pid),
 };
 
-/* Rows under construction. Their lists and terms are read after the other members. */
+/* Rows that are being read. Their lists and terms are decoded after the other members. */
 struct check_taken_wait {
     struct check_wait wait;
     struct etf waiting, owners;
@@ -159,7 +159,7 @@ static bool check_take_starts(struct etf r, struct check_facts *f, struct funs *
     return ok;
 }
 
-/* Returns our clock at the time when the node read its clock: halfway between the question and the answer. */
+/* Returns the time on this host when the node read its clock, estimated as the middle between request and answer. */
 static int64_t check_clock_us(int64_t asked)
 {
     struct timespec t;

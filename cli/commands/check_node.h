@@ -47,16 +47,16 @@ struct check_restart {
     char name[100], pid[32];
 };
 
-/* A process that others wait for. */
+/* A process for which other processes wait. */
 struct check_wait {
-    struct look_process process; /* has the node's name as name if `elsewhere` */
+    struct look_process process; /* if `elsewhere`, its name is the name of its node */
     /*
-     * elsewhere: the process is on another node. ends: at least one caller waits with a timeout. task: all callers wait
-     * for a task of Elixir.
+     * elsewhere: the process is on another node. ends: at least one caller waits with a timeout. task: the callers wait
+     * for the result of an Elixir task.
      */
     bool elsewhere, ends, task;
     int64_t count, owned;
-    /* owners: processes that may have what the callers wait for. */
+    /* waiting: some of the callers. owners: some processes that may hold the resource that the callers wait for. */
     struct look_process waiting[CHECK_NAMED], owners[CHECK_NAMED];
     unsigned nwaiting, nowners;
 };
@@ -72,11 +72,12 @@ enum check_figure {
     CHECK_FIGURES
 };
 
-/* The answer to one question. A list has the first rows of the answer; the count of `locked` includes all rows. */
+/* One answer of the node about itself. A list has only the first rows, at most as many as the array can hold. */
 struct check_facts {
-    int64_t at;                      /* loop_now() time */
-    int64_t figures[CHECK_FIGURES];  /* the first four are followed by their limits */
-    int64_t busy[6], clock[2], here; /* here: our own clock when the node read its clocks, in us */
+    int64_t at;                     /* loop_now() time of the answer */
+    int64_t figures[CHECK_FIGURES]; /* by enum check_figure; each of the first four is followed by its limit */
+    /* clock: times of the VM and of the system, in us; here: time on this host when the node read them, in us */
+    int64_t busy[6], clock[2], here;
     struct check_table tables[CHECK_ROWS];
     struct check_port ports[CHECK_ROWS];
     struct check_log log[CHECK_ROWS];
@@ -91,8 +92,8 @@ struct check_facts {
     int64_t started;
 };
 
-void check_health_request(struct buf *b, bool again, int patience_ms); /* appends the whole request */
-/* Reads an answer that has just come. `asked`: the loop_now() time when the question was sent. */
+void check_health_request(struct buf *b, bool again, int patience_ms); /* appends the complete request */
+/* Reads an answer. Must be called as soon as it arrives. `asked` is the loop_now() time when the request was sent. */
 bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, struct funs *funs, struct err *e);
 
 #endif

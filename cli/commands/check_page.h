@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what `etrace check` found on one node. */
+/* Prints what `etrace check` has found on one node. */
 #ifndef ETRACE_CHECK_PAGE_H
 #define ETRACE_CHECK_PAGE_H
 
@@ -13,11 +13,11 @@ struct check_page {
     uint64_t uptime_ms;
     int64_t took_ms;
     struct paint paint;
-    unsigned columns; /* the width; 0: unlimited */
+    unsigned columns; /* width of the terminal; 0: unlimited */
 };
 
 void check_page_text(const struct check_page *p, struct buf *to);
-/* CSV and TSV contain only the findings. */
+/* Prints JSON, CSV or TSV. CSV and TSV contain only the findings. */
 void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to);
 
 #endif

@@ -27,14 +27,14 @@
 
 #define ANSWER_MS 30000
 #define PATIENCE_MS 200
-#define PAGE 20000      /* limit of the node for the processes in one answer */
-#define SHARE 50        /* percent of a core that the scan may take */
-#define ROUND_MS 60     /* interval between two looks at a suspect */
-#define WATCH_MS 1000   /* how long check looks at the suspects of the scan */
-#define DWELL_MS 500    /* how long check then looks at all suspects */
-#define LONGEST_MS 2500 /* the looks at suspects end after this time in any case */
+#define PAGE 20000      /* limit for the processes that one answer covers */
+#define SHARE 50        /* percent of one core that the scan may use */
+#define ROUND_MS 60     /* interval between two looks at the same suspect */
+#define WATCH_MS 1000   /* how long check watches the suspects of the scan */
+#define DWELL_MS 500    /* how long check then watches all suspects */
+#define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
 #define SUSPECTS 64
-#define BINARIES_LEAST (192 << 20) /* bytes */
+#define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
 
 struct check_opts {
@@ -56,14 +56,14 @@ enum check_phase { SCANS, FACTS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, O
 
 struct check_peer {
     enum check_phase phase;
-    struct buf everybody; /* all processes, encoded for the scan */
-    int64_t begun, asked; /* loop_now() times of the first and of the last question */
-    int64_t next;         /* loop_now() time to go on while no question is open; -1: a question is open */
-    size_t at;            /* the next suspect */
-    int64_t round, until; /* loop_now() times: the round began; the phase ends */
-    int64_t longest;      /* loop_now() time at which the phase ends even during a round */
+    struct buf everybody; /* the argument "all processes", encoded for the scan */
+    int64_t begun, asked; /* loop_now() times: of the first question, and of the last one */
+    int64_t next;         /* loop_now() time of the next question; -1: an answer is missing */
+    size_t at;            /* index of the suspect to look at next */
+    int64_t round, until; /* loop_now() times: when this round over all suspects began, and when the phase should end */
+    int64_t longest;      /* loop_now() time at which the phase ends even within a round */
     bool whole;           /* this is the last round, which asks for all details */
-    bool more;            /* the scan, or the search for binaries, goes on */
+    bool more;            /* the scan, or the search for binaries, is not complete */
     struct check_suspect *suspects[SUSPECTS];
     struct ps_node binaries;
     struct check_seen seen;
@@ -211,7 +211,7 @@ static void check_done(struct check_peer *s)
     s->took_ms = loop_now() - s->begun;
 }
 
-/* Ends the current phase and chooses the next one. */
+/* Ends the current phase and begins the next one. */
 static void check_advance(struct check_run *x, struct check_peer *s, struct peer *p)
 {
     ctx_debug(x->ctx, "check: phase %d is over after %lld ms, with %zu suspects", s->phase,
@@ -249,7 +249,7 @@ static void check_advance(struct check_run *x, struct check_peer *s, struct peer
     }
 }
 
-/* Sends the next question, or sets the time for it. */
+/* Sends the next question, or sets the time at which it is due. */
 static void check_next(struct check_run *x, struct peer *p)
 {
     struct check_peer *s = &x->states[p->index];
@@ -349,7 +349,7 @@ static bool check_is_over(const struct check_peer *s)
     return s->phase == DONE || s->phase == OVER;
 }
 
-/* Serves the nodes until all are done. Returns false if it ended early. */
+/* Serves the nodes until check has finished with all of them. Returns false if it was ended before. */
 static bool check_look(struct check_run *x)
 {
     for (;;) {
