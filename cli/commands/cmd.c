@@ -16,7 +16,7 @@ static const struct cmd *rows[] = {
 #define COMMAND(name) &cmd_##name,
 #include "cmds.def"
 #undef COMMAND
-    NULL, NULL, /* the first NULL is the place for cmd_add() */
+    NULL, NULL, /* cmd_add() sets the first NULL */
 };
 
 const struct cmd *const *cmd_all(void)
@@ -58,7 +58,7 @@ static const struct opt *option_of_any(const char *name, size_t len, char letter
     return found;
 }
 
-/* Returns true if the next argument is the value of the option, as in -n shop, but not in -nshop or --node=shop. */
+/* Returns true if the value of the option is in the next argument, as in -n shop, but not in -nshop or --node=shop. */
 static bool value_follows(const char *option)
 {
     const struct opt *o;
@@ -86,7 +86,7 @@ char **cmd_first_word(char **argv)
     return NULL;
 }
 
-#define COLUMN 30 /* of the help of an option */
+#define COLUMN 30 /* column at which the help of an option begins */
 
 void help_row(struct buf *b, const char *left, const char *text, unsigned column)
 {
@@ -173,7 +173,9 @@ bool cmd_format(bool json, int *as, struct err *e)
     return true;
 }
 
-/* Sets the name of the file to which standard output goes. Returns false if it is no regular file. */
+/*
+ * Sets *ret to the name of the file to which standard output is redirected. Returns false if it is not a regular file.
+ */
 static bool output_file(char *ret, size_t size)
 {
     struct stat st;
@@ -189,8 +191,8 @@ static bool output_file(char *ret, size_t size)
 }
 
 /*
- * Rejects an expression without quotes. The shell has split it into words and redirected the output to the word after
- * the > of an arrow.
+ * Rejects an expression without quotes. The shell has split such an expression into words, and has read the > of an
+ * arrow as a redirection of the output to a file.
  */
 static bool require_quotes(const struct texts *words, struct err *e)
 {
@@ -228,8 +230,8 @@ static struct node_opts *node_options(const struct opt_use *uses, size_t nuses)
 }
 
 /*
- * Rejects the name of a node before the expressions, as in etrace shop@host 'lists:seq/2'. The name of a module can
- * look the same, so only rejects it if no node is given and an expression follows.
+ * Rejects a node name before the expressions, as in etrace shop@host 'lists:seq/2'. A module can have such a name, too,
+ * so rejects it only if no option names a node and an expression follows.
  */
 static bool require_node_option(const struct opt_use *uses, size_t nuses, const struct texts *words, struct err *e)
 {
@@ -252,7 +254,7 @@ bool cmd_options(struct ctx *ctx, const struct cmd *self, const struct opt_use *
 {
     struct err e;
 
-    /* The words after `--` are ordinary words, unless the command takes a COMMAND. */
+    /* The words after `--` count as arguments, unless the command takes a COMMAND there. */
     if (!opts_parse(uses, nuses, argv, ret_words, ret_rest, &e) ||
         (cmd_takes_expressions(self) &&
          !(require_quotes(ret_words, &e) && require_node_option(uses, nuses, ret_words, &e)))) {

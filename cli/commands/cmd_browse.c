@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace browse: shows a recording on a full screen: any part of it at once, with searches and filters. */
+/* etrace browse: shows a recording on a full screen. Any part of it can be shown at once, searched and filtered. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +12,7 @@
 #include "browse_screen.h"
 #include "cmd.h"
 
-/* Returns false, with an error, if a recording is no regular file. Any part of it must be readable at any time. */
+/* Returns false, with an error, if a recording is not a regular file. Only a regular file can be read at any offset. */
 static bool check_paths(const struct texts *paths, struct err *e)
 {
     struct stat st;
@@ -29,7 +29,10 @@ static bool check_paths(const struct texts *paths, struct err *e)
     return true;
 }
 
-/* Sets the segments of the recording, and its size. Only a single file has checkpoints, and is followed. */
+/*
+ * Sets the segments and the size of the recording. If there are several files, there is one segment, and etrace does
+ * not follow their growth.
+ */
 static bool find_segments(struct browse_recording *of, struct browse_growth *growth, struct err *e)
 {
     of->segments = 1;
@@ -48,7 +51,7 @@ static size_t segment_for(const struct browse_recording *of, const struct record
     return segment;
 }
 
-/* Restricts the segments to those of --from and --to. */
+/* Limits the segments to those that --from and --to select. */
 static void choose_part(struct browse_recording *of, const struct recordings *files)
 {
     struct window begun = of->filter.window;
@@ -62,7 +65,7 @@ static void choose_part(struct browse_recording *of, const struct recordings *fi
         of->segments = MIN(of->segments, segment_for(of, files, begun.last_ns) + 2);
 }
 
-/* Returns true if the end of the recording is shown, which may grow. */
+/* Returns true if the end of a single recording is shown, so that the list can follow its growth. */
 static bool follows(const struct browse_recording *of)
 {
     return of->paths.count == 1 && of->filter.window.to.kind == MOMENT_NONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace completion SHELL: prints a script for the shell. The script calls `etrace __complete` for each completion. */
+/* etrace completion SHELL: prints a script for the shell. To complete a word, the script calls `etrace __complete`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,7 +44,7 @@ static int cmd_completion_run(struct ctx *ctx, const struct cmd *self, char **ar
     return status;
 }
 
-/* Completes a line. Reports no mistakes in the line, because it is not complete. */
+/* Completes a command line. Reports no errors in it, because the user is still typing it. */
 static int run_complete(struct ctx *ctx, const struct cmd *self UNUSED, char **argv)
 {
     struct buf b = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace demo: traces a small shop on a node of its own. The node is the command of a trace with `--`. */
+/* etrace demo: starts a node that runs a small shop, and traces it, like a trace with `-- COMMAND`. */
 #include "../trace/assertions.h"
 #include "cmd.h"
 #include "../trace/command_node.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace died: shows which processes exit, why, and what their exits do to other processes. It is a trace with
- * expressions of its own; the views of exits put their events together (fold/deaths.h).
+ * etrace died: shows which processes exit, why, and what their exits do to other processes. It runs a trace with fixed
+ * expressions; the views of exits combine its events (fold/deaths.h).
  */
 #include <string.h>
 
@@ -12,13 +12,13 @@
 #include "cmd.h"
 #include "recorder.h"
 
-#define RATE 100000 /* --rate by default: an exit has several events, and a rate limit could leave out any of them */
+/* Default of --rate: one exit has several events, and a rate limit could leave out some of them. */
+#define RATE 100000
 
 /*
- * The exits, and the events that show their causes. A process that traps exits reports getting_unlinked when a linked
- * process has exited, so the trace sees even links that are older than itself. The node reports the names of processes
- * that exit. Calls of exit and raise are rare. They distinguish an own exit from a signal, and show who sent the
- * signal.
+ * Events about exits and their causes. If a process traps exits, the exit of a linked process is reported as
+ * getting_unlinked, even if the link is older than the trace. Names of exiting processes come from the node. The calls
+ * of exit and raise are rare. They tell whether a process ended by itself or by a signal, and who sent the signal.
  */
 static const char *const causes[] = {
     "@exit",
@@ -34,7 +34,7 @@ static const char *const causes[] = {
     "erlang:exit_signal/2 -> caller",
     "erlang:exit_signal/3 -> caller",
     "erlang:raise(exit, _, _)",
-    /* 'DOWN', for which the monitoring process may choose another tag. */
+    /* The message 'DOWN'. It has no fixed tag, because the monitoring process can choose another one. */
     "recv({_, R, process, _, _}) when is_reference(R)",
 };
 
@@ -92,7 +92,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
         struct live_options o =
             {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         choose_view(&view);
-        /* An exiting process has no name in a registry any more. */
+        /* Names from other registries are unknown here: a process that exits is no longer registered. */
         if (!who_names(&words, "died", false, &arena, &choice.names, &e) || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);
         } else {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace doctor: tries each step of attaching, reports what it found, and names the first step that fails. A trace
- * takes the same steps, so it works if they work here.
+ * etrace doctor: tries the steps of attaching one by one, reports the results, and names the first step that fails. A
+ * trace takes the same steps, so it works if all of them succeed.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,13 +28,13 @@
 #include "cmd.h"
 #include "../trace/target.h"
 
-#include <time.h> /* must be last, because it defines TIME_UTC as a macro */
+#include <time.h> /* must come last, because it defines the macro TIME_UTC */
 
 #define STEP_MS 5000
 #define ANSWER_MS 10000
 #define START_MS 70000 /* longer than the timeout of a session */
 
-/* A function that every node has loaded, that has no effect and is hardly ever called. */
+/* A function without effects that is rarely called, in a module that every node has loaded. */
 static const char probe_module[] = "code", probe_function[] = "objfile_extension";
 
 struct doctor_opts {
@@ -53,19 +53,19 @@ struct doctor {
     struct target target;
     char name[NODE_NAME_MAX + 1];
     int port;
-    long ospid; /* the node's OS process; 0: unknown */
+    long ospid; /* pid of the OS process of the node; 0: unknown */
     struct rpc rpc;
     bool connected;
     struct session *session;
-    bool asked;  /* a request is not answered yet */
-    bool failed; /* the session has failed, and `err` has the error */
+    bool asked;  /* the answer to a request is missing */
+    bool failed; /* the session has failed with `err` */
     struct err err;
     struct pipeline *pipeline;
-    struct buf found;  /* the report about the current step */
-    struct buf before; /* names of companions that were on the node before doctor attached */
+    struct buf found;  /* what the current step has found */
+    struct buf before; /* names of the companions that were on the node before doctor attached */
     int64_t began_ns;
     bool warns;
-    const char *hint; /* hint for a warning; NULL: none */
+    const char *hint; /* hint of a warning; NULL: none */
 };
 
 static int64_t now_ns(void)
@@ -256,7 +256,7 @@ static bool step_handshake(struct doctor *d, struct err *e)
     return true;
 }
 
-/* Collects the names of companions on the node: its loaded modules and its registered processes. */
+/* Collects the names of the companions that are on the node, from its loaded modules and registered processes. */
 static bool list_companions(struct doctor *d, struct buf *ret, struct err *e)
 {
     static const char *const lists[] = {"loaded", "registered"};
@@ -347,8 +347,8 @@ static bool is_leaving(const struct doctor *d)
 }
 
 /*
- * Serves the loop while waits() returns true. Returns false, with an error, if the session fails, or a signal or the
- * timeout comes first.
+ * Runs the loop while waits() returns true. Returns false, with an error, if the session fails, a signal arrives or the
+ * time is over.
  */
 static bool cmd_doctor_serve(struct doctor *d, bool (*waits)(const struct doctor *d), int timeout_ms, struct err *e)
 {
@@ -396,8 +396,8 @@ static bool step_version(struct doctor *d, struct err *e UNUSED)
 }
 
 /*
- * Returns a hint for the reason why the NIF was not loaded. The node gives its reasons as text: each directory with the
- * error that it had there.
+ * Returns a hint for the reason why the NIF was not loaded; NULL: none. `why` is text from the node: each directory
+ * that it tried, with its error.
  */
 static const char *nif_hint(const struct doctor *d, const char *why)
 {
@@ -463,7 +463,7 @@ static bool step_arm(struct doctor *d, struct err *e)
 }
 
 /*
- * Calls the probed function through rex, and waits for its event, which comes through the companion, the session and
+ * Calls the probed function through rex, and waits until its event has passed through the companion, the session and
  * the pipeline.
  */
 static bool step_event(struct doctor *d, struct err *e)
@@ -515,8 +515,8 @@ static const struct step {
     const char *name;
     bool (*run)(struct doctor *d, struct err *e);
     /*
-     * The step waits in the resolver, in epmd or in a network namespace, so it runs on a thread and must not use the
-     * loop.
+     * The step blocks in the resolver, in epmd or in a network namespace, so it runs on a thread of its own and must
+     * not use the loop.
      */
     bool waits;
 } steps[] = {
@@ -629,7 +629,7 @@ static int run_steps(struct doctor *d)
         d->began_ns = now_ns();
         bool ok = step_run(d, &steps[i], &e);
         tell_step(d, &steps[i], ok, &e);
-        loop_step(&d->ctx->loop, 0); /* takes signals */
+        loop_step(&d->ctx->loop, 0); /* handles signals that have arrived */
         if (!ok)
             status = e.status == ERR_USAGE ? ERR_USAGE : ERR_NODE;
     }
@@ -658,7 +658,7 @@ static int cmd_doctor_run(struct ctx *ctx, const struct cmd *self, char **argv)
         ctx_let_die(ctx, true); /* the node cleans up by itself, so a signal may end the program */
         struct doctor d = {.ctx = ctx, .o = &node, .json = o.json, .color = tty_colors(STDOUT_FILENO, COLOR_AUTO)};
         status = run_steps(&d);
-        int unsaid = ctx_flush(ctx, 0); /* an output error must not be hidden by the status of the examination */
+        int unsaid = ctx_flush(ctx, 0); /* if the output has failed, the exit status must say so */
         status = unsaid ? unsaid : status;
         ctx_let_die(ctx, false);
     }
