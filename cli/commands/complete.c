@@ -28,15 +28,15 @@
 
 #include <time.h> /* must be last, because it defines TIME_UTC as a macro */
 
-#define PATIENCE_MS 80 /* an answer within 100 ms feels immediate */
-#define FRESH_S 20     /* a cached answer of a node is used for so long */
+#define PATIENCE_MS 80 /* limit for the wait, because an answer within 100 ms feels immediate */
+#define FRESH_S 20     /* how long a cached answer is used */
 #define CACHE_MOST (1u << 20)
 
 struct editor {
-    const struct cmd *cmd; /* the command of the line; trace if it has none */
+    const struct cmd *cmd; /* the command in the line; trace if the line has none */
     bool named;            /* the line names a command or a view */
     const char *node;
-    struct node_opts opts;  /* how to attach to the node */
+    struct node_opts opts;  /* the options in the line that say how to attach to the node */
     const struct opt *open; /* the option whose value is being typed */
     bool command;           /* the cursor is after `--` */
 };
@@ -57,8 +57,9 @@ static void offer_line(struct buf *b, const char *current, const char *fmt, ...)
 }
 
 /*
- * Returns true if a name from a node can be a word of a command line: it does not look like an option, and has no
- * control character and no character that is special to a shell. The shells' scripts quote a ! themselves.
+ * Returns true if a name from a node can be a word of a command line. It must not look like an option, and must have no
+ * control character and no character that is special in a shell. `!` is allowed, because the completion scripts quote
+ * it.
  */
 static bool complete_is_plain(const char *name)
 {
@@ -149,7 +150,10 @@ static struct editor read_line(const char *const *words, size_t count)
 
 /* ---- names from a node ---- */
 
-/* Finds the path of the file that caches the answer to `what`. Returns false if there is no cache directory. */
+/*
+ * Finds the path of the file that caches the answer to the request `what`. Returns false if there is no cache
+ * directory.
+ */
 static bool cache_path(const struct editor *l, const char *what, char *ret, size_t size)
 {
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -179,7 +183,7 @@ static bool cache_path(const struct editor *l, const char *what, char *ret, size
     return true;
 }
 
-/* The lists of names that a node can send. */
+/* The kinds of names that a node can list. */
 enum names { NAMES_MODULES, NAMES_FUNCTIONS, NAMES_REGISTERED };
 
 static const char *const asked_functions[] = {
@@ -200,7 +204,7 @@ static void put_arg(struct buf *args, const char *module)
     etf_nil(args);
 }
 
-/* Appends a name, or a function with its arity, as a line. Skips functions that the compiler made. */
+/* Appends a name, or a function as NAME/ARITY, on a line of its own. Skips functions that the compiler generated. */
 static bool complete_put_name(struct etf *r, enum names what, struct buf *b)
 {
     struct raw name;
@@ -236,7 +240,8 @@ static bool fetch_names(const struct editor *l, enum names what, const char *mod
     size_t n;
 
     opts.os_pid = NULL;
-    if (opts.cookie_file && !strcmp(opts.cookie_file, "-")) /* standard input belongs to the shell */
+    /* the completion script must not read the standard input of the shell */
+    if (opts.cookie_file && !strcmp(opts.cookie_file, "-"))
         return false;
     bool ok = target_init(&target, &opts, l->node && *l->node ? l->node : NULL, &e);
     target.node.typed = false; /* pressing a key must not send our cookie to another host */
@@ -255,7 +260,7 @@ static bool fetch_names(const struct editor *l, enum names what, const char *mod
     return ok;
 }
 
-/* Runs in a process of its own. Asks the node and replaces the cache file, either completely or not at all. */
+/* Asks the node, and replaces the cache file atomically. Runs in a process of its own. */
 static void refresh_cache(const struct editor *l, enum names what, const char *module, const char *path)
 {
     char tmp[4096];
@@ -288,7 +293,7 @@ static void refresh_within(const struct editor *l, enum names what, const char *
         return;
     pid_t pid = fork();
     if (pid == 0) {
-        /* The caller may exit before this process, which must then not keep the terminal open. */
+        /* This process may outlive its parent, so it must not keep the terminal open. */
         int null = open("/dev/null", O_RDWR);
         for (int fd = 0; fd < 3 && null >= 0; fd++)
             dup2(null, fd);
@@ -306,7 +311,7 @@ static void refresh_within(const struct editor *l, enum names what, const char *
     close(done[0]);
 }
 
-/* Appends the node's answer, new or cached, one name in each line. */
+/* Appends the answer of the node, which may come from the cache, one name per line. */
 static void from_node(const struct editor *l, enum names what, const char *module, struct buf *ret)
 {
     char path[4000], key[600];
@@ -359,7 +364,7 @@ static void offer_modules(const struct editor *l, const char *current, struct bu
     buf_release(&names);
 }
 
-/* Offers the functions of a module. `current` begins with the module and its separator. */
+/* Offers the functions of a module. The first `prefix` bytes of `current` are the module and its separator. */
 static void offer_functions(const struct editor *l, const char *current, const char *module, size_t prefix,
                             struct buf *ret)
 {
@@ -392,9 +397,9 @@ static void offer_names(const struct editor *l, const char *current, struct buf 
 }
 
 /*
- * Offers names for a selector. If only one module is left, offers its functions instead, or MODULE and MODULE_ if the
- * node does not list them. A module must not be the only candidate, because the shell would close the quote after it
- * although a function must follow.
+ * Offers names for a selector. If only one module matches, offers its functions instead. If the node lists no functions
+ * for it, offers MODULE and MODULE_: a single candidate would make the shell close the quote, although a function must
+ * follow.
  */
 static void offer_selector(const struct editor *l, const char *current, struct buf *ret)
 {
@@ -422,7 +427,7 @@ static void offer_list(const char *const *words, size_t count, const char *curre
         offer_line(ret, current, "%.*s%s", (int)before, current, words[i]);
 }
 
-/* Returns the last place in the text where the word stands alone; NULL: nowhere. */
+/* Returns the last occurrence of the word in the text that is not part of a longer word; NULL: none. */
 static const char *last_word(const char *text, size_t len, const char *word)
 {
     const size_t n = strlen(word);
@@ -435,9 +440,9 @@ static const char *last_word(const char *text, size_t len, const char *word)
 }
 
 /*
- * Offers the words of the language after a space: actions after ->, properties after where and by, aggregates after the
- * ':' of by, otherwise the words that can follow a selector. `before` is the length of the text before the word that is
- * being typed.
+ * Offers words of the expression language after a space: actions after ->, properties after where and by, aggregates
+ * after the ':' of by, otherwise the words that can follow a selector. `before` is the length of `current` without the
+ * word that is being typed.
  */
 static void offer_behind(const char *current, size_t before, struct buf *ret)
 {
@@ -477,7 +482,7 @@ static void offer_events(const char *current, struct buf *ret)
     offer_list(events, ARRAY_LEN(events), current, 0, ret);
 }
 
-/* Offers selectors of another alternative, after a '|'. */
+/* Offers selectors after a '|', which separates alternatives. */
 static void offer_alternative(const struct editor *l, const char *current, const char *word, struct buf *ret)
 {
     struct buf names = {0};
@@ -544,7 +549,7 @@ static void offer_registered(const struct editor *l, const char *current, struct
     buf_release(&names);
 }
 
-/* Offers the registered names, and the words for groups of processes. */
+/* Offers registered names, and the words for groups of processes. */
 static void offer_processes(const struct editor *l, const char *current, struct buf *ret)
 {
     static const char *const words[] = {"all", "existing", "new"};

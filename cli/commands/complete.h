@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completes a command line from the rows of the commands and options, from epmd and from a live node. A child process
- * asks the node, and the completion waits for it for a moment only. Answers that come later are cached for the next
- * time, in files that only the user can read ($XDG_CACHE_HOME/etrace).
+ * Completes a command line from the tables of commands and options, from epmd and from a live node. A child process
+ * asks the node, and the completion waits only a moment for it. The child writes a late answer to a cache file for the
+ * next completion. Only the user can read the cache files ($XDG_CACHE_HOME/etrace).
  */
 #ifndef ETRACE_COMPLETE_H
 #define ETRACE_COMPLETE_H
@@ -10,9 +10,9 @@
 #include "../ground/buf.h"
 
 /*
- * Appends the candidates for the current word, one in each line. `words` are the words before it (without the program),
- * and `current` is its text so far. An empty line means that the word is part of an expression for which nothing is
- * known, so the shell must not offer file names.
+ * Appends the candidates for the current word, one per line. `words` are the words before it, without the name of the
+ * program; `current` is the part of the word that is typed so far. An empty line means: the word belongs to an
+ * expression for which there are no candidates, so the shell must not complete file names.
  */
 void complete(const char *const *words, size_t count, const char *current, struct buf *ret);
 

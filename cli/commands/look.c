@@ -175,7 +175,7 @@ const struct look_frame *look_own(const struct look_frame *stack, size_t n)
     return NULL;
 }
 
-/* Returns true for the initial call of a supervisor, which proc_lib writes as supervisor:MODULE/1. */
+/* Returns true for a supervisor. proc_lib reports its initial call as supervisor:MODULE/1. */
 static bool is_supervisor(const struct look_frame *f)
 {
     return f->arity == 1 && (look_frame_is(f, "supervisor", NULL) || look_frame_is(f, "supervisor_bridge", NULL));
@@ -212,7 +212,7 @@ bool look_subject(const struct look_frame *stack, size_t n, const struct look_fr
     if (look_is_init(initial, ret))
         return true;
     if (look_frame_is(initial, behaviour, NULL))
-        return false; /* a function of the behaviour, not of the user, began the process */
+        return false; /* the process was started by the behaviour itself, not by a module of the user */
     if (!initial->fun && behaviour == other_loops && n)
         from = own ? own : &stack[0];
     if (from->fun)

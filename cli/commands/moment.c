@@ -8,7 +8,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-/* Reads `count` digits. */
+/* Reads exactly `count` digits. */
 static bool moment_digits(const char **at, int count, int *ret)
 {
     int value = 0;
@@ -30,7 +30,7 @@ static bool moment_take(const char **at, char c)
     return true;
 }
 
-/* 18:26, 18:26:50 or 18:26:50.118402 */
+/* Reads 18:26, 18:26:50 or 18:26:50.118402. */
 static bool time_of_day(const char **at, struct tm *tm, int64_t *ret_ns)
 {
     int64_t unit = SECOND / 10;
@@ -49,7 +49,7 @@ static bool time_of_day(const char **at, struct tm *tm, int64_t *ret_ns)
     return tm->tm_hour < 24 && tm->tm_min < 60 && tm->tm_sec < 60;
 }
 
-/* Reads Z or +02:00. *ret is the number of seconds by which the zone is ahead of UTC. */
+/* Reads Z or +02:00. Sets *ret to the offset of the zone from UTC in seconds. */
 static bool read_zone(const char **at, int64_t *ret)
 {
     int hours = 0, minutes = 0;

@@ -21,7 +21,9 @@ void opts_release(const struct opt_use *uses, size_t n)
                 texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
 }
 
-/* A unit of a number. with_unit() takes a table of units; `plain` is the factor of a number without a unit. */
+/*
+ * A unit of a number. with_unit() searches a table of units; it applies the factor `plain` to a number without a unit.
+ */
 struct unit {
     const char *name;
     double factor;
@@ -217,9 +219,8 @@ static bool has_option(const struct opt_use *uses, size_t n, const char *name, s
 }
 
 /*
- * Sets the hint if other tools have such an option, or if the name is that of a view or of an action. Also returns
- * true, without a hint, if the command has no option for what the user means, because options with similar letters
- * would not help.
+ * Sets the hint if another tool has an option of this name, or if a view or an action has the name. Returns true if
+ * similar names must not be suggested: it set a hint, or it knows that no option does what the user means.
  */
 static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name, struct err *e)
 {
@@ -249,7 +250,7 @@ static bool hint_of_habit(const struct opt_use *uses, size_t n, struct str name,
     return means;
 }
 
-/* Rejects an unknown option. `text` is the option with its dashes, `name` without them. */
+/* Rejects an unknown option. `text` is the option with its dashes, and `name` is without them. */
 static bool reject_unknown(const struct opt_use *uses, size_t n, struct str text, struct str name, struct err *e)
 {
     struct near near = near_start(name.at, name.len);
@@ -281,8 +282,8 @@ static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct
 }
 
 /*
- * Returns true if the word is the name of a long option. erl has long options with one dash: `-node shop` must not be
- * read as `-n ode`.
+ * Returns true if the word is the name of a long option. erl writes long options with one dash, and `-node shop` must
+ * not be parsed as `-n ode`.
  */
 static bool is_long(const struct opt_use *uses, size_t n, struct str word)
 {

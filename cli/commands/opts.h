@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parses options, which are rows. Help, completion and the check of the manual read the same rows. A command names the
- * groups that it takes and the struct that each group fills. This file does not know what an option means.
+ * Parses options from tables of rows. The help, the shell completion and the test of the manual read the same rows. A
+ * command names its groups, and the struct that the parser fills for each. This file does not know the meaning of any
+ * option.
  */
 #ifndef ETRACE_OPTS_H
 #define ETRACE_OPTS_H
@@ -10,24 +11,24 @@
 #include "../ground/texts.h"
 
 enum opt_type {
-    OPT_FLAG,     /* bool */
-    OPT_OFF,      /* bool, set to false: --no-redact */
-    OPT_COUNT,    /* int, incremented each time */
-    OPT_TEXT,     /* const char * */
-    OPT_TEXTS,    /* struct texts, repeatable */
-    OPT_SET,      /* like OPT_TEXTS, without duplicates */
-    OPT_NUMBER,   /* int64_t, not negative */
-    OPT_DURATION, /* int64_t nanoseconds: 5s, 300ms, 2m, 1h; a number without a unit is seconds */
-    OPT_SIZE,     /* int64_t bytes: 512, 4k, 1MB */
-    OPT_PERCENT,  /* int64_t hundredths of a percent, 1 to 10000: 5, 5%, 0.5% */
-    OPT_FRACTION, /* int64_t N of 1/N, at least 1 */
-    OPT_CHOICE,   /* int: index of the word in arg, which is "a|b|c" */
+    OPT_FLAG,     /* a bool, set to true */
+    OPT_OFF,      /* a bool, set to false: --no-redact */
+    OPT_COUNT,    /* an int, incremented for each occurrence */
+    OPT_TEXT,     /* a const char * */
+    OPT_TEXTS,    /* a struct texts; the option may be repeated */
+    OPT_SET,      /* like OPT_TEXTS, but drops duplicates */
+    OPT_NUMBER,   /* an int64_t, not negative */
+    OPT_DURATION, /* an int64_t in nanoseconds: 5s, 300ms, 2m, 1h; a number without a unit is in seconds */
+    OPT_SIZE,     /* an int64_t in bytes: 512, 4k, 1MB */
+    OPT_PERCENT,  /* an int64_t in hundredths of a percent, from 1 to 10000: 5, 5%, 0.5% */
+    OPT_FRACTION, /* an int64_t N, written as 1/N; at least 1 */
+    OPT_CHOICE,   /* an int: the index of the word in `arg`, which lists the words as "a|b|c" */
 };
 
 struct opt {
-    char letter; /* 0: none */
+    char letter; /* the short name; 0: none */
     const char *name;
-    const char *arg; /* name of the value in help; NULL for flags */
+    const char *arg; /* the name of the value in the help; NULL: the option takes no value */
     enum opt_type type;
     size_t offset; /* offset of the field in the group's struct */
     const char *help;
@@ -49,17 +50,17 @@ struct opt_use {
 };
 
 /*
- * Fills the targets, and collects the words that are no options in *ret_words; the arrow of an expression is a word.
- * *ret_rest points to the words after a lone `--` (in argv, NULL-terminated); NULL: there is no `--`. Values point into
- * argv.
+ * Parses argv into the structs of `uses`. Collects the words that are not options in *ret_words; the arrow of an
+ * expression counts as a word. Sets *ret_rest to the part of argv after a lone `--`, or to NULL if there is none.
+ * Values point into argv.
  */
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);
 
-/* Frees the arrays of OPT_TEXTS and OPT_SET rows. */
+/* Frees the arrays that OPT_TEXTS and OPT_SET options have filled. */
 void opts_release(const struct opt_use *uses, size_t n);
 
-/* Finds a word in "a|b|c" and sets *ret to its index. */
+/* Sets *ret to the index of `text` in `words`, which has the form "a|b|c". Returns false if it is not in there. */
 bool opt_choice(const char *words, const char *text, int *ret);
 bool opt_duration(const char *text, int64_t *ret_ns);
 bool opt_size(const char *text, int64_t *ret_bytes);
