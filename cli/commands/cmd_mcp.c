@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace mcp: serves assistants by the Model Context Protocol on standard input and output, one JSON-RPC message a
- * line. The tools only read (mcp_tools.c), within the rules of the user (mcp_rules.h) and budgets (mcp_calls.h). This
- * file is the protocol.
+ * etrace mcp: serves assistants with the Model Context Protocol on standard input and output, one JSON-RPC message per
+ * line. The tools only read (mcp_tools.c), within the rules of the user (mcp_rules.h) and the budgets (mcp_calls.h).
+ * This file implements the protocol.
  *
- * It serves clients of both eras. Since 2026-07-28 each request carries the revision in `_meta`, and nothing depends on
- * earlier requests. Before, `initialize` negotiates the revision first. Results have the members of both eras, because
- * clients ignore members that they do not know. Revisions before 2025-06-18 have batches, and are not served.
+ * It serves clients of both eras of the protocol. From revision 2026-07-28 on, each request names the revision in
+ * `_meta`, and nothing depends on earlier requests. Before, a client negotiates the revision with `initialize` first.
+ * Results have the members of both eras, because clients ignore unknown members. Revisions before 2025-06-18 are not
+ * served, because they have batches.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,24 +17,25 @@
 #include "../trace/target.h"
 #include "mcp_calls.h"
 
-#define LINE_MOST (1 << 20)    /* bytes of a message */
-#define ID_MOST 256            /* bytes of the id of a request */
-#define BACKLOG_MOST (1 << 20) /* bytes that the client has not read; then its requests wait */
+#define LINE_MOST (1 << 20)    /* limit for the bytes of a message */
+#define ID_MOST 256            /* limit for the bytes of the id of a request */
+#define BACKLOG_MOST (1 << 20) /* unread bytes of output at which the server stops reading requests */
 #define READ_MOST 65536
 #define SECONDS_MOST 1800
 #define EVENTS_MOST 50000
-#define OVERHEAD 500  /* hundredths of a percent */
-#define LIST_MS 60000 /* how long a client may keep the list of tools, which never changes while the server runs */
+#define OVERHEAD 500 /* default of --overhead, in hundredths of a percent */
+/* Time for which a client may cache the list of tools, which does not change while the server runs. */
+#define LIST_MS 60000
 
 enum rpc_error {
     RPC_PARSE = -32700,
     RPC_REQUEST = -32600,
     RPC_METHOD = -32601,
     RPC_PARAMS = -32602,
-    RPC_REVISION = -32022, /* the client asks for a revision that is not served */
+    RPC_REVISION = -32022, /* error code: the server does not support the revision of the request */
 };
 
-/* Newest first. Those from LEGACY on have `initialize`. */
+/* Supported revisions, the newest first. Clients of the revisions from index LEGACY on send `initialize`. */
 static const char *const revisions[] = {"2026-07-28", "2025-11-25", "2025-06-18"};
 enum { LEGACY = 1 };
 
@@ -72,7 +74,7 @@ struct mcp {
     struct loop_fd in;
     struct lines lines;
     bool initialized; /* the client has negotiated a revision */
-    bool over;        /* the client has closed its end */
+    bool over;        /* the client has closed standard input */
 };
 
 /* ---- replies ---- */
@@ -84,7 +86,7 @@ static void put_server(struct buf *to)
     json_put_text(to, "version", ETRACE_VERSION);
 }
 
-/* Begins a reply. Without an id, which could not be read, it is null. */
+/* Begins a reply. `id` is NULL if the id of the request could not be read; the reply then has null as id. */
 static void begin_reply(struct buf *to, const struct json *id)
 {
     json_begin_object(to);
@@ -143,7 +145,7 @@ static void reply_error(struct mcp *m, const struct json *id, enum rpc_error cod
     end_reply(m, &line);
 }
 
-/* The replies to calls of tools. */
+/* Sends the result of a call of a tool. */
 static void on_result(void *data, const struct json *id, struct str result)
 {
     struct buf line = {0};
@@ -160,7 +162,7 @@ static size_t bytes_around(void *data UNUSED, const struct json *id)
     begin_result(&line, id);
     put_end_of_result(&line);
     json_end_record(&line);
-    const size_t bytes = line.len + 1; /* a comma between the members */
+    const size_t bytes = line.len + 1; /* + 1 for a comma between the members */
     buf_release(&line);
     return bytes;
 }
@@ -264,7 +266,7 @@ static void do_call(struct mcp *m, const struct json *id, const struct json *par
 static const struct {
     const char *name;
     void (*run)(struct mcp *m, const struct json *id, const struct json *params, struct arena *a);
-    bool always; /* served before `initialize`, too */
+    bool always; /* the method is served even before `initialize` */
 } methods[] = {
     {"initialize", do_initialize, true}, {"ping", do_ping, true},        {"server/discover", do_discover, false},
     {"tools/list", do_list, false},      {"tools/call", do_call, false},
@@ -285,7 +287,7 @@ static void reject_revision(struct mcp *m, const struct json *id, const char *as
     end_reply(m, &line);
 }
 
-/* Checks the era of a request. Returns false, with a reply, if the request cannot be served. */
+/* Returns false, and sends an error, if the request does not follow the rules of its era. */
 static bool era_fits(struct mcp *m, const struct json *id, const struct json *params, bool always)
 {
     const struct json *meta = json_member(params, "_meta"), *revision = json_member(meta, META "protocolVersion"),
@@ -353,7 +355,7 @@ static void serve_message(struct mcp *m, const struct json *message, struct aren
     else if (!version || version->kind != JSON_STRING || !raw_is(version->text, "2.0"))
         reply_error(m, id, RPC_REQUEST, "jsonrpc must be \"2.0\"");
     else if (!named && (json_member(message, "result") || json_member(message, "error")))
-        return; /* a response; this server sends no requests */
+        return; /* the message is a response, but this server sends no requests */
     else if (!method)
         reply_error(m, id, RPC_REQUEST, "method must be a string");
     else if (id)

@@ -10,9 +10,9 @@
 
 #define CALLS_RUNNING 4
 #define CALLS_WAITING 32
-#define ATTACH_MS 25000     /* how long a command may take beside the seconds of the call */
-#define SECONDS_PRESET 2    /* what a call without seconds takes about */
-#define ARGUMENTS_MOST 8192 /* bytes of the arguments in the audit */
+#define ATTACH_MS 25000     /* time that a command may need beside the seconds of the call */
+#define SECONDS_PRESET 2    /* seconds that a call without this argument is expected to take */
+#define ARGUMENTS_MOST 8192 /* limit for the bytes of the arguments in the audit */
 
 enum mcp_call_state { CALL_WAITS, CALL_RUNS, CALL_CANCELLED };
 
@@ -22,13 +22,13 @@ struct mcp_call {
     enum mcp_call_state state;
     struct arena arena;
     const struct mcp_tool *tool;
-    const struct json *id, *given; /* in the arena */
+    const struct json *id, *given; /* the id of the call and its arguments; both are in `arena` */
     struct mcp_arguments args;
     struct mcp_answer answer;
     struct mcp_child child;
-    int64_t begun;       /* loop_now() time */
-    int64_t ms_reserved; /* of the budget */
-    bool bounded;        /* the budgets allow less than the call asked for */
+    int64_t begun;       /* loop_now() time when the call began */
+    int64_t ms_reserved; /* time that is reserved from the budget */
+    bool bounded;        /* the budgets allow less than the client asked for */
 };
 
 static void start_waiting(struct mcp_calls *c);
@@ -36,8 +36,8 @@ static void start_waiting(struct mcp_calls *c);
 /* ---- budgets ---- */
 
 /*
- * Reserves what the call may use, so that calls at the same time do not exceed the budgets together. Bounds the call by
- * what is left.
+ * Reserves the time that the call may use, so that calls that run together do not exceed the budget of time. Lowers the
+ * limits of the call to what is left of both budgets. Returns false, with an error, if a budget is used up.
  */
 static bool reserve_budget(struct mcp_call *x, struct err *e)
 {
@@ -66,7 +66,7 @@ static bool reserve_budget(struct mcp_call *x, struct err *e)
     return true;
 }
 
-/* Charges what the call has really used. */
+/* Replaces the reserved time by the time that the call has used, and charges its rows. */
 static void settle_budget(struct mcp_call *x)
 {
     if (!x->ms_reserved)
@@ -147,7 +147,7 @@ static void free_call(struct mcp_call *x)
     free(x);
 }
 
-/* Sends the result, writes the audit, and frees the call. `error` is NULL after a success. */
+/* Sends the result, writes the audit and frees the call. `error` is NULL if the call succeeded. */
 static void finish_call(struct mcp_call *x, const char *outcome, const char *error)
 {
     struct mcp_calls *c = x->calls;
@@ -184,7 +184,7 @@ static void call_on_message(void *data, struct str bytes)
     mcp_answer_message(&((struct mcp_call *)data)->answer, bytes);
 }
 
-/* Says why the command failed: what it wrote to standard error. */
+/* Returns the reason why the command failed: the text that it wrote to standard error. */
 static const char *failure_of(struct mcp_call *x)
 {
     const struct buf *messages = &x->answer.messages;
@@ -259,7 +259,7 @@ static void start_waiting(struct mcp_calls *c)
     }
 }
 
-/* Returns false if the audit can no longer be written. No call may then run. */
+/* Returns false, with an error, if the audit cannot be written any more. Calls must then be refused. */
 static bool audit_works(const struct mcp_calls *c, struct err *e)
 {
     struct err why;

@@ -14,7 +14,7 @@
 #include "../ground/spawn.h"
 
 #define READ_MOST 65536
-#define KILL_MS 8000 /* time for a process to end after SIGTERM */
+#define KILL_MS 8000 /* time that the child has to end after SIGTERM */
 
 struct mcp_becoming {
     pid_t parent;
@@ -22,8 +22,8 @@ struct mcp_becoming {
 };
 
 /*
- * Runs in the new process. It has a process group of its own, because this server and not the terminal ends it. The
- * kernel tells it to end when the server is killed.
+ * Prepares the new process for its program. Gives it its own process group, so that signals of the terminal do not
+ * reach it, and lets the kernel send it SIGTERM when the server dies.
  */
 static void become_child(void *data)
 {
@@ -39,7 +39,7 @@ static void become_child(void *data)
     dup2(b->err, STDERR_FILENO);
 }
 
-/* Reads what is there. Returns false at the end of the pipe. */
+/* Reads the bytes that are available. Returns false at the end of the pipe. */
 static bool read_some(struct mcp_child *c, const struct loop_fd *f)
 {
     char bytes[READ_MOST];
@@ -76,8 +76,8 @@ static void child_on_message(void *owner)
 }
 
 /*
- * Reads the rest of a pipe whose writer has ended. Does not wait for its end: a program that the process started may
- * still hold it open.
+ * Reads the bytes that remain in the pipe after the child has ended, and closes the pipe. Does not wait for the end of
+ * the pipe, because a program that the child has started may still hold it open.
  */
 static void read_rest(struct mcp_child *c, struct loop_fd *f)
 {
@@ -139,7 +139,7 @@ static bool make_pipe(int ret[2])
     return true;
 }
 
-/* Starts the program. Returns 0 or an errno. *ret_end becomes readable at its end. */
+/* Starts the program. Returns 0 or an errno. *ret_end is a descriptor that becomes readable when the process ends. */
 static int spawn_words(struct mcp_child *c, const struct texts *words, struct mcp_becoming *b, int *ret_end)
 {
     char **argv = mem_zalloc((words->count + 2) * sizeof(*argv));

@@ -21,7 +21,7 @@ static struct str str_from(const char *text)
     return (struct str){text, strlen(text)};
 }
 
-/* The two parts of the name of a node. Without an @ the host is empty, and the node is one of this host. */
+/* The two parts of a node name. `host` is empty if the name has no @; the node is then on this host. */
 struct node_name {
     struct str alive, host;
 };
@@ -39,7 +39,10 @@ static bool is_of_this_host(struct node_name n)
     return !n.host.len || find_is_this_host(n.host.at);
 }
 
-/* A pattern without a host is for the nodes of this host. All names of this host are the same. */
+/*
+ * Returns true if the pattern matches the name of a node. A pattern without a host matches nodes on this host, and all
+ * names of this host are equal.
+ */
 static bool is_node_match(const char *pattern, const char *name)
 {
     const struct node_name p = split_name(pattern), n = split_name(name);
@@ -165,7 +168,7 @@ bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name)
     if (is_any_node(&r->node->nodes, name) || is_any_node(&r->nodes, name) ||
         (!r->node->nodes.count && preset && is_node_match(preset, name)))
         return true;
-    /* The host of a name has no effect with --ssh: the node is on the host of ssh. */
+    /* With --ssh, nodes are on the host of --ssh, whatever host their names contain. */
     return !r->node->nodes.count && !r->nodes.count && (r->node->ssh || is_of_this_host(split_name(name)));
 }
 
@@ -179,7 +182,7 @@ static bool refuse_node(const struct mcp_rules *r, const char *name, struct err 
     return false;
 }
 
-/* Sets the error for a call that must name a node. */
+/* Sets the error for a call that names no node although there are several. */
 static bool demand_node(const struct mcp_rules *r, struct err *e)
 {
     struct buf names = {0};
@@ -226,7 +229,10 @@ bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err
 
 /* ---- expressions ---- */
 
-/* The functions of match specifications that change something, or print what redaction does not know. */
+/*
+ * Functions of match specifications that a client must not use, because they change something or print values without
+ * redaction.
+ */
 static const struct {
     const char *name, *why;
 } refused[] = {
@@ -240,7 +246,10 @@ static const struct {
     {"process_dump", "prints a process with its secrets"},
 };
 
-/* Returns the index of a refused function that a part of a guard or a body calls, or -1. {{…}} and const are values. */
+/*
+ * Searches a part of a guard or a body for a call of a refused function. Returns the index in `refused`, or -1. Skips
+ * terms that are values: {{…}} is a tuple, and const holds a constant.
+ */
 static int find_refused(term_t t)
 {
     if (t->type == TERM_TUPLE && t->count == 1 && t->items[0]->type == TERM_TUPLE)
@@ -259,7 +268,10 @@ static int find_refused(term_t t)
     return t->tail ? find_refused(t->tail) : -1;
 }
 
-/* Checks the guards and bodies of a match specification, whether it was compiled or written as a term. */
+/*
+ * Returns false, with an error, if a guard or a body calls a refused function. The user or the compiler may have
+ * written the match specification.
+ */
 static bool only_reads(const struct spec *s, struct err *e)
 {
     const term_t ms = s->match_spec;
@@ -276,7 +288,7 @@ static bool only_reads(const struct spec *s, struct err *e)
     return true;
 }
 
-/* Elixir's name of a module is the atom without the prefix. */
+/* Returns true if a rule allows the module. Rules may name modules of Elixir without the prefix Elixir. */
 static bool allows_module(const struct mcp_rules *r, struct str name)
 {
     static const struct str prefix = {"Elixir.", 7};
@@ -303,8 +315,9 @@ static bool allows_selector(const struct mcp_rules *r, const struct spec *spec, 
 }
 
 /*
- * Checks what the VM's counters cost, because top has no --overhead. Counting calls is cheap; times and words of the
- * thousands of functions that a pattern may select would take half of the node's speed.
+ * Returns false, with an error, if counting would cost too much. top cannot limit its cost. Counting calls is cheap,
+ * but measuring time or words of thousands of functions takes half of the node's speed, and a pattern may select so
+ * many.
  */
 static bool check_cost(const struct spec *s, const struct selector *sel, struct err *e)
 {

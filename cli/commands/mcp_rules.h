@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides what the clients of `etrace mcp` may look at: nodes, modules, recordings and expressions. The user makes the
- * rules, with the options of the command and the file of --allow; a client cannot change them.
+ * Decides which nodes, modules, recordings and expressions clients of `etrace mcp` may use. The user sets the rules
+ * with options of the command and with the file of --allow; a client cannot change them.
  *
- * Nodes: those of -n and of the lines `node`. Without both, the nodes of this host, because a cookie may go to another
- * host only if the user has named it. Modules: those of the lines `module`; without such lines, all.
+ * Allowed nodes are those of -n and of `node` lines in the file. If there are neither, the nodes of this host are
+ * allowed, because a cookie may go to another host only if the user has named the host. Allowed modules are those of
+ * `module` lines; if there are none, all modules are.
  */
 #ifndef ETRACE_MCP_RULES_H
 #define ETRACE_MCP_RULES_H
@@ -15,38 +16,42 @@
 #include "../trace/settings.h"
 
 struct mcp_rules {
-    const struct node_opts *node; /* the options of the command; borrowed */
-    struct arena arena;           /* of the patterns */
+    const struct node_opts *node; /* the node options of the command; borrowed */
+    struct arena arena;           /* owns the patterns */
     struct texts nodes, modules, recordings;
 };
 
-/* Reads the file of --allow, unless `path` is NULL. Call mcp_rules_release() in any case. */
+/*
+ * Sets the rules from `node` and from the file `path`, which may be NULL. mcp_rules_release() must be called even after
+ * a failure.
+ */
 bool mcp_rules_init(struct mcp_rules *r, const struct node_opts *node, const char *path, struct err *e);
 void mcp_rules_release(struct mcp_rules *r);
 
 /*
- * Chooses the node of a call. `asked` is the name that the client gave, or NULL. *ret is the name to pass on; NULL: the
- * options select the node, or it is the only node of this host. After false, e says which line would allow it.
+ * Chooses the node of a call. `asked` is the name that the client gave; NULL: none. Sets *ret to the name for the
+ * command, or to NULL if the options select the node or it is the only node of this host. Returns false if the rules do
+ * not allow the node; the error says which line in the file would allow it.
  */
 bool mcp_rules_node(const struct mcp_rules *r, const char *asked, const char **ret, struct err *e);
 
-/* Returns true if a call may name this node. */
+/* Returns true if the rules allow this node. */
 bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name);
 
 bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err *e);
 
-/* The purpose of an expression. */
+/* How a tool uses its expression. */
 enum mcp_use {
     MCP_USE_NONE,    /* the tool takes no expression */
-    MCP_USE_EXPLAIN, /* the tool only explains it */
+    MCP_USE_EXPLAIN, /* the tool explains the expression and traces nothing */
     MCP_USE_TRACE,
-    MCP_USE_COUNT, /* counts events by keys */
-    MCP_USE_TOP,   /* the VM counts; nothing limits its cost but the number of functions */
+    MCP_USE_COUNT, /* the tool counts events by keys */
+    MCP_USE_TOP,   /* the tool uses the VM's counters, whose cost depends only on the number of functions */
 };
 
 /*
- * Compiles the expression and checks that it only reads, and only from allowed modules. *ret_by: it has keys of its
- * own.
+ * Compiles the expression. Returns false, with an error, if it changes anything on the node or selects modules that are
+ * not allowed. Sets *ret_by to true if the expression has keys of its own (by).
  */
 bool mcp_rules_expression(const struct mcp_rules *r, enum mcp_use use, const char *text, bool *ret_by, struct err *e);
 

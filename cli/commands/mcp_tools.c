@@ -5,7 +5,7 @@
 
 #include "../ground/json.h"
 
-#define TEXT_MOST 16384 /* bytes of a text */
+#define TEXT_MOST 16384 /* limit for the bytes of a text argument */
 
 #define NODE                                                                                                           \
     {                                                                                                                  \
@@ -362,7 +362,8 @@ static bool read_integer(const struct mcp_param *p, const struct json *given, st
 }
 
 /*
- * A word that began with a dash would become an option. No expression, process and file needs to begin with one.
+ * Rejects a text that begins with a dash, because the command would read it as an option. Expressions, processes and
+ * files can be written without a dash at the beginning.
  */
 static bool read_text(const struct mcp_param *p, const struct json *given, const char **ret, struct err *e)
 {
@@ -438,7 +439,7 @@ bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules
 
 /* ---- the words of the command ---- */
 
-/* Adds --NAME=VALUE. One word with the value cannot become another option, whatever the value is. */
+/* Adds --NAME=VALUE as one word, so that no value can become another option. */
 static void add_option(struct arena *a, struct texts *to, const struct cmd *c, const char *name, const char *value,
                        const char *unit)
 {
@@ -452,7 +453,7 @@ static void add_flag(struct arena *a, struct texts *to, const struct cmd *c, con
         texts_add(to, arena_printf(a, "--%s", name));
 }
 
-/* Adds the options with which the server was started, as far as the command has them. */
+/* Adds the connection options of the server that the command also has. */
 static void add_connection(struct arena *a, struct texts *to, const struct cmd *c, const struct node_opts *o)
 {
     add_option(a, to, c, "pid", o->os_pid, NULL);
