@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace explain: prints what an expression means, without asking a node. */
+/* etrace explain: prints the meaning of an expression. Asks no node. */
 #include <string.h>
 
 #include "cmd.h"
@@ -8,7 +8,7 @@
 #include "../trace/overlap.h"
 
 struct explain_opts {
-    int format; /* index into "text|erl|json" */
+    int format; /* index of the word in "text|erl|json" */
     const char *dump, *when;
     int64_t otp;
 };
@@ -25,10 +25,10 @@ static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
 
 /* ---- passes ---- */
 
-/* The passes that --dump names, and what they print. */
+/* The compiler passes that --dump names, and their output. */
 struct passes {
     struct buf bufs[LANG_PASSES];
-    struct buf *dumps[LANG_PASSES]; /* NULL: not named */
+    struct buf *dumps[LANG_PASSES]; /* NULL: --dump does not name the pass */
     size_t count;
 };
 
@@ -82,7 +82,9 @@ static void passes_release(struct passes *p)
 
 /* ---- specs ---- */
 
-/* Explains one probe. Several probes get numbers, because overlap_explain() refers to these numbers. */
+/*
+ * Explains one probe. If there are several, writes its number first, because overlap_explain() refers to the numbers.
+ */
 static void explain_one(const struct exprs *exprs, size_t i, enum lang_format format, struct buf *b)
 {
     if (exprs->count > 1 && format == LANG_TEXT)
@@ -90,7 +92,7 @@ static void explain_one(const struct exprs *exprs, size_t i, enum lang_format fo
     lang_explain(exprs->specs[i], format, b);
 }
 
-/* Explains -P together with roots: the node rejects calls of roots by other processes. */
+/* Explains -P for probes with `inside`: the node rejects calls of the root by processes that -P does not select. */
 static void explain_root_procs(const struct texts *procs, struct buf *b)
 {
     buf_puts(b, "  processes    ");
@@ -110,7 +112,9 @@ static void explain_specs(struct exprs *exprs, const struct texts *procs, enum l
         overlap_explain(exprs, out);
 }
 
-/* Prints the named passes. --format decides how specs are printed. `exprs` is NULL after an error. */
+/*
+ * Prints the output of the passes that --dump names. `format` is the format of specs. `exprs` is NULL after an error.
+ */
 static void passes_print(const struct passes *p, struct exprs *exprs, const struct texts *procs,
                          enum lang_format format, struct buf *out)
 {
@@ -126,7 +130,10 @@ static void passes_print(const struct passes *p, struct exprs *exprs, const stru
 
 /* ---- snapshots ---- */
 
-/* Explains --snapshot-when: a condition is the only filter of `exprs`, a probe of system events is one of the specs. */
+/*
+ * Explains --snapshot-when. `exprs` has the condition as its only filter, or the probe of system events as one of its
+ * specs.
+ */
 static bool explain_snapshot(const struct exprs *exprs, const char *when, struct buf *out, struct err *e)
 {
     const bool system = *when == '@', of_rows = !system && where_is_of_rows(exprs->wheres[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace help [WORD]: prints help from the rows of the commands, their options and the language. */
+/* etrace help [WORD]: prints help from the tables of commands, options and words of the expression language. */
 #include "cmd.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static const struct opt_group help_group = {"What is explained", help_rows, ARRA
 
 /* ---- the overview ---- */
 
-/* Words in lines of at most 80 columns. */
+/* Prints words in lines of at most 80 columns. */
 struct word_lines {
     struct buf *to;
     size_t column;
@@ -62,7 +62,7 @@ static void overview_views(struct buf *b)
     buf_puts(b, "\n");
 }
 
-/* Prints all commands and views. Unless `all`, only names the commands that are aside. */
+/* Prints all commands and views. Unless `all`, prints only the names of rare commands (struct cmd, aside). */
 static void overview(struct buf *b, bool all)
 {
     struct word_lines lines = {b, 80};
@@ -86,7 +86,10 @@ static void overview(struct buf *b, bool all)
 
 /* ---- words ---- */
 
-/* Prints an option by its long name, or by its letter after a dash, as the first command that has it explains it. */
+/*
+ * Explains an option by its long name, or by its letter after one dash. The text is that of the first command that has
+ * the option.
+ */
 static void print_option(struct buf *b, const char *text)
 {
     const char *name = text + strspn(text, "-");
@@ -149,7 +152,7 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
-    /* etrace help --ring: an option of another command is the word to explain. */
+    /* In `etrace help --ring`, an option that help itself does not have is the word to explain. */
     if (argv[0] && argv[0][0] == '-' && argv[0][1] && !argv[1] && strcmp(argv[0], "--") != 0 &&
         !cmd_find_option(self, argv[0] + 2, strlen(argv[0] + 1) - 1, argv[0][1] == '-' ? 0 : argv[0][1]))
         return explain_word(ctx, argv[0], false);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace info: shows which sessions trace a function, a process, a port, messages, new processes, loaded code or the
- * system.
+ * etrace info: shows which trace sessions trace a function, a process, a port, messages, new processes, loaded code or
+ * system events.
  */
 #include <string.h>
 
@@ -32,7 +32,10 @@ struct info {
 
 static const char *const events[] = {"send", "receive", "new", "new_processes", "new_ports", "on_load", "system"};
 
-/* Returns true if the word is the name of a process. It must be no event, pid or port; other words select functions. */
+/*
+ * Returns true if the word is the name of a process, not an event, a pid or a port. Other words are selectors of
+ * functions.
+ */
 static bool is_name(const char *word, struct arena *a, struct str *ret)
 {
     struct err e;
@@ -79,7 +82,7 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
 
 /* ---- the answer ---- */
 
-/* Reads what a line of the answer is about: a function {M, F, A}; {Text, Name}; or Text. */
+/* Reads the subject of a line of the answer: a function {M, F, A}, {Text, Name} or Text. */
 static bool take_subject(struct info *x, struct etf *r, struct buf *text, struct buf *json)
 {
     struct etf_head h;
@@ -328,7 +331,7 @@ static bool show_one(struct info *x, struct peer *p, const char *word, struct er
     bool ok = asked_ok && request_node(&x->request, p, buf_view(&b), &r, e);
     if (asked_ok && !ok) {
         request_empty(&words, node->name, e);
-        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* the word may not be meant as a function */
+        if (e->status == ERR_EMPTY && !e->hint[0] && !strchr(word, '/')) /* perhaps the user did not mean a function */
             err_hint(e, "a function is M:F/A, a process <0.1.0> or its registered name, a port #Port<0.1>; else one of "
                         "send, receive, new, on_load, system");
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace ls: lists the functions that selectors select on a node, page by page, with the names of their arguments. */
+/* etrace ls: lists the functions that selectors match on a node, page by page, with the names of their arguments. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 #include "../views/grid.h"
 #include "cmd.h"
 
-#define NAMED_MOST 2000 /* without --args, arguments are not named if there are more functions */
+#define NAMED_MOST 2000 /* limit for the number of functions whose arguments are named without --args */
 #define CHUNK_MOST (16u << 20)
 #define BACKLOG_FULL (1u << 20)
 
@@ -40,27 +40,27 @@ struct ls_row {
     const struct fun *fun;
     int64_t arity;
     bool exported;
-    const struct arg_name *args; /* NULL: not known, or not needed */
+    const struct arg_name *args; /* NULL: the names are unknown or not wanted */
 };
 
-/* The state of a list. `rows` and `names` are of one module. */
+/* The state of the command. `rows` and `names` are about one module at a time. */
 struct ls {
     struct ctx *ctx;
     const struct ls_opts *o;
     struct request request;
     struct funs funs;
     struct arg_names names;
-    struct buf module; /* the module of `names` */
+    struct buf module; /* the module that `names` is about */
     struct ls_row *rows;
     size_t n, cap;
-    bool begun; /* rows were printed before */
+    bool begun; /* some rows were printed already */
 };
 
 /* ---- the names of arguments ---- */
 
 /*
- * Reads a chunk of a module, part by part. Returns false if that fails for any reason; the names of arguments are then
- * unknown.
+ * Reads a chunk of the object code of a module in several requests. Returns false on any failure; the names of
+ * arguments are then unknown.
  */
 static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct buf *ret)
 {
@@ -85,7 +85,7 @@ static bool read_chunk(struct ls *l, struct peer *p, struct str module, struct b
     return ok;
 }
 
-/* Begins a module: forgets the names of the previous one and, with `named`, reads the names of this one. */
+/* Begins the next module: drops the argument names of the previous one. If `named`, reads those of this module. */
 static void begin_module(struct ls *l, struct peer *p, struct str module, bool named)
 {
     struct buf chunk = {0};
@@ -158,7 +158,7 @@ static void ls_put_cell(const void *data, size_t row, size_t column, struct grid
     }
 }
 
-/* Prints the rows so far, and forgets them. */
+/* Prints the collected rows and drops them. */
 static void ls_print(struct ls *l, const char *node)
 {
     const struct ls_rows all = {node, l->rows};
@@ -208,7 +208,7 @@ static bool await_output(struct ls *l)
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
 }
 
-/* Prints the rows of one page, module by module. Sets `at` to the last row. */
+/* Prints the rows of one page, module by module. Sets *at to the last row. */
 static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, bool named, struct place *at)
 {
     const char *node = session_node(p->session)->name;
@@ -232,14 +232,14 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
     return ok;
 }
 
-/* Asks {ls, After, {arm, …}} until the last page has come. */
+/* Sends {ls, After, {arm, …}} for each page until the last one has arrived. */
 static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, struct err *e)
 {
     struct buf request = {0}, page = {0};
     struct place at = {0};
     bool more = true, ok = true;
 
-    buf_clear(&l->module); /* another node may have another version of the module */
+    buf_clear(&l->module); /* the node may have another version of the module than the previous node */
     while (ok && more && !await_output(l)) {
         struct etf r, whole;
         int64_t total;
@@ -258,7 +258,7 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
         buf_str(&request, selection);
         if (!(ok = request_node(&l->request, p, buf_view(&request), &r, e)))
             break;
-        buf_clear(&page); /* copies the page, because the answers about names of arguments overwrite it */
+        buf_clear(&page); /* the page is copied, because requests for argument names overwrite it */
         buf_add(&page, r.at, (size_t)(r.end - r.at));
         etf_open(&r, page.data, page.len);
         whole = r;

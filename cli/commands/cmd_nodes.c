@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace nodes: lists the nodes that epmd knows and, on this host, the OS processes that are virtual machines. Says how
- * to attach to each node, or why etrace cannot.
+ * etrace nodes: lists the nodes that epmd knows and, on this host, the OS processes that run an Erlang VM. Shows how to
+ * attach to each node, or why etrace cannot.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,14 +24,14 @@
 
 #define HOST_MS 2000
 #define OTP_LEAST 27
-#define AT_ONCE 32         /* number of nodes that are tried at the same time */
-#define TLS_SILENT_MS 1000 /* how long a node may be silent before it is tried without TLS */
+#define AT_ONCE 32         /* limit for the number of nodes that are tried at the same time */
+#define TLS_SILENT_MS 1000 /* after this time without an answer over TLS, the node is also tried without TLS */
 
 struct nodes_opts {
     const char *cookie_file, *ssh;
     bool json;
     int as;                /* enum grid_as */
-    struct node_opts node; /* the TLS options */
+    struct node_opts node; /* only its TLS options are used */
 };
 
 #define ROW(...) OPT_ROW(struct nodes_opts, __VA_ARGS__)
@@ -47,38 +47,38 @@ static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 struct listing {
     struct ctx *ctx;
     const struct nodes_opts *o;
-    struct target target; /* the target, without a name */
-    struct buf hinted;    /* the hints in the text so far, NUL-terminated */
+    struct target target; /* how to connect to a node; each trial fills in the name */
+    struct buf hinted;    /* hints that were printed already, each with a NUL */
     size_t count;
 };
 
-/* A node of the list, before an attempt to connect. */
+/* A node of the list, as it is known before any attempt to connect. */
 struct entry {
-    const struct epmd_name *known; /* NULL: not known to epmd */
-    const struct vm *vm;           /* the OS process of the node; NULL: unknown */
+    const struct epmd_name *known; /* NULL: epmd does not know the node */
+    const struct vm *vm;           /* the OS process of the node; NULL: not known */
 };
 
 /*
- * The ways to connect to a node: with the TLS options, and without TLS. epmd does not know which nodes use TLS, so a
- * node that does not answer to TLS is tried PLAINLY, too.
+ * Ways to connect to a node: ASKED uses the TLS options, PLAINLY does not use TLS. epmd does not tell which nodes use
+ * TLS, so a node that does not answer over TLS is also tried without it.
  */
 enum { ASKED, PLAINLY, WAYS };
 
 struct trial {
     struct entry entry;
-    char name[NODE_NAME_MAX + 1]; /* "": the node has no name */
+    char name[NODE_NAME_MAX + 1]; /* "": unknown */
     struct loop *loop;
-    struct knock *knocks[WAYS]; /* the attempts under way */
+    struct knock *knocks[WAYS]; /* attempts that are under way */
     struct loop_fd fds[WAYS];
-    int64_t plainly_at; /* net_now() time to try without TLS; -1: under way, or not needed */
+    int64_t plainly_at; /* net_now() time of the attempt without TLS; -1: it has begun, or is not needed */
     bool ok, plain;
-    bool unfit; /* not tried; the reason is why[ASKED] */
+    bool unfit; /* the node is not tried; why[ASKED] has the reason */
     struct err why[WAYS];
-    const struct err *said; /* why the node cannot be traced; NULL: it can */
-    bool hints;             /* the text has the hint for this node */
+    const struct err *said; /* the error to print; NULL: the node can be traced */
+    bool hints;             /* print the hint for this node */
 };
 
-/* Returns the port to print; 0: unknown. */
+/* Returns the port for the table; 0: unknown. */
 static int port_of(const struct entry *n)
 {
     return n->known ? n->known->port : n->vm->nports == 1 ? n->vm->ports[0] : 0;
@@ -229,8 +229,8 @@ static void nodes_print(struct listing *l, const char *host, const struct trial 
 }
 
 /*
- * Removes "cannot connect to NAME: " from the sentence, because the line already has the name. Without `name`, the
- * sentence has another name of the node, which does not contain ": ".
+ * Removes "cannot connect to NAME: " from the beginning of the error, because the row already has the name. If `name`
+ * is NULL, removes any name that does not contain ": ".
  */
 static void cut_name(struct err *e, const char *name)
 {
@@ -254,7 +254,8 @@ static void knock_at(struct listing *l, struct trial *t, int way, const struct a
     if (t->entry.known) {
         target.name = t->name;
         target.first = *at;
-        target.port = target.ssh ? t->entry.known->port : 0; /* the trial need not ask epmd again */
+        /* known from epmd already, so the attempt need not ask epmd through ssh */
+        target.port = target.ssh ? t->entry.known->port : 0;
     } else {
         target.ospid = t->entry.vm->ospid;
     }
@@ -301,7 +302,7 @@ static void take_answer(struct trial *t, int way)
         t->ok = true;
         t->plain = way == PLAINLY;
     } else if (way == ASKED && t->why[way].refused) {
-        t->plainly_at = -1; /* the node has answered and refused, so TLS is not the problem */
+        t->plainly_at = -1; /* do not try without TLS: the node has answered, and refused */
     } else if (way == ASKED && t->plainly_at >= 0) {
         t->plainly_at = net_now();
     }
@@ -318,8 +319,8 @@ static void on_plainly(void *owner)
 }
 
 /*
- * Returns true if the text does not have the hint yet, and adds it. Each hint appears once, below the first node that
- * it is for.
+ * Returns true if the hint was not printed yet, and adds it to the printed ones. So each hint is printed only once,
+ * below the first node that it applies to.
  */
 static bool nodes_add_hint(struct listing *l, const char *hint)
 {
@@ -346,7 +347,7 @@ static void nodes_finish(struct listing *l, struct trial *t)
     t->hints = nodes_add_hint(l, why->hint);
 }
 
-/* Serves the loop until something happens, or the next attempt is due. */
+/* Runs the loop until an event arrives or the next attempt is due. Starts attempts without TLS that are due. */
 static void wait_for_one(struct listing *l, struct trial *trials, size_t n, const struct addr *at)
 {
     int64_t next = net_now() + NODE_CONNECT_MS;
@@ -364,7 +365,7 @@ static void wait_for_one(struct listing *l, struct trial *trials, size_t n, cons
     loop_step(&l->ctx->loop, next);
 }
 
-/* Returns true, with the reason, if it is known without connecting that the node cannot be traced. */
+/* Returns true, with the reason as an error, if it is clear without connecting that the node cannot be traced. */
 static bool report_unfit(const struct entry *n, const char *ssh, struct err *e)
 {
     const struct vm *vm = n->vm;
@@ -421,7 +422,7 @@ static void begin_trial(struct listing *l, struct trial *t, const char *host, bo
         knock_at(l, t, ASKED, at);
 }
 
-/* Tries the nodes, AT_ONCE of them at the same time, and prints them in their order. */
+/* Tries to connect to the nodes, at most AT_ONCE at the same time, and prints them in the order of `entries`. */
 static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
                       const struct entry *entries, size_t n)
 {
@@ -454,7 +455,7 @@ static bool cmd_nodes_failed(const char *host, enum epmd_answer a, struct err *e
     return err_set(e, ERR_NODE, "%s: port %d answers, but not as epmd", host, epmd_port());
 }
 
-/* The answer of a host's epmd, and the OS processes of this host or of the host of --ssh. */
+/* Names of nodes on one host, from its epmd, and the VMs on it: those of this host, or of the host of --ssh. */
 struct host_names {
     const char *host; /* NULL: this host */
     const char *ssh;  /* the host of --ssh; NULL: not used */
@@ -463,12 +464,12 @@ struct host_names {
     enum epmd_answer answer;
     struct epmd_names names;
     struct vms vms;
-    char own[256]; /* the own name of the host of --ssh */
-    bool ok;       /* false: `why` says why the host of --ssh gave no answer */
+    char own[256]; /* the name of the host of --ssh, as the host itself knows it */
+    bool ok;       /* false: the host of --ssh did not answer, and `why` has the error */
     struct err why;
 };
 
-/* Looks at the host of --ssh: its OS processes, and the answer of its epmd. */
+/* Asks the host of --ssh for its VMs and for the names that its epmd knows. */
 static void look_there(struct host_names *h)
 {
     struct ssh *ssh = ssh_open(h->ssh, &h->why);
@@ -503,7 +504,7 @@ static void look_up(void *data)
         vms_find(NULL, &h->vms), vms_find_ports(&h->vms);
 }
 
-/* Lists the names of epmd, and then the OS processes that have none of these names. The caller frees the result. */
+/* Lists the names from epmd, then the VMs that have none of these names. The caller frees the result. */
 static struct entry *entries_of(const struct host_names *h, size_t *ret_count)
 {
     struct entry *all = mem_zalloc((h->names.count + h->vms.count + 1) * sizeof *all);
@@ -526,7 +527,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
 {
     char own[256] = "localhost";
     struct host_names h = {.host = host, .ssh = l->o->ssh, .ok = true};
-    bool local = !host; /* the OS processes of this host are known */
+    bool local = !host; /* the VMs of this host are known */
 
     if (local && !h.ssh) {
         net_loopback(&h.addrs);
@@ -551,7 +552,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so there is no named node", host, epmd_port());
     for (size_t i = 0; i < n && !l->ctx->interrupts; i += AT_ONCE) {
         try_nodes(l, host, local, &h.addrs.items[0], all + i, MIN(n - i, AT_ONCE));
-        loop_step(&l->ctx->loop, 0); /* takes signals */
+        loop_step(&l->ctx->loop, 0); /* handles signals that have arrived */
     }
     if (h.answer == EPMD_OK && !n)
         ctx_say(l->ctx, "%s: epmd runs, but knows no node", host);
@@ -588,7 +589,7 @@ static int cmd_nodes_run(struct ctx *ctx, const struct cmd *self, char **argv)
             if (!list_host(&l, words.items[i], &e))
                 status = ctx_fail(ctx, &e);
         if (ok && !l.count && (o.as == GRID_CSV || o.as == GRID_TSV))
-            nodes_print(&l, "", NULL, 0); /* the names of the columns */
+            nodes_print(&l, "", NULL, 0); /* prints only the names of the columns */
         ctx_let_die(ctx, false);
     }
     target_release(&l.target);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace ps: lists the processes with the longest queues, the most memory, binaries or reductions, or with the most
- * growth of these; on a terminal as a table that refreshes in place.
+ * etrace ps: lists the processes that have the longest queues, the most memory, binaries or reductions, or the largest
+ * growth of one of these. On a terminal, the table refreshes in place.
  *
- * The client asks each node about a part of its processes at a time, with one open question, until the node has looked
- * at all of them. The node then sends the details of the first processes in the order.
+ * The client sends each node one request at a time, and each answer covers a part of the processes, until the node has
+ * looked at all of them. The last answer has the details of the processes that are first in the order.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@
 #include "refresh.h"
 
 #define ANSWER_MS 30000
-#define PAGE 20000 /* limit of the node for the processes in one answer */
-#define SHARE 50   /* percent of a core that a look may take */
+#define PAGE 20000 /* limit for the processes that one answer covers */
+#define SHARE 50   /* percent of one core that a look may use */
 #define PATIENCE_MS 300
 #define INTERVAL_MS 2000
 #define INTERVAL_LEAST 500
@@ -60,14 +60,14 @@ static const struct opt rows[] = {
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
 static const enum ps_sort sort_choice[] = {PS_MEMORY, PS_QUEUE, PS_BINARIES, PS_REDUCTIONS};
 
-/* The state of a node. PS_RESTING: the look is complete, or none has begun. */
+/* The state of a node. PS_RESTING: its look is complete, or none has begun. */
 enum ps_doing { PS_RESTING, PS_LOOKING, PS_OVER };
 
 struct ps_peer {
     enum ps_doing doing;
     struct buf who;
-    int64_t left;   /* processes that this look has not reached */
-    uint64_t round; /* number of the last look that has begun */
+    int64_t left;   /* number of processes that the current look has not reached */
+    uint64_t round; /* number of the look that the node has begun last */
 };
 
 struct ps_run {
@@ -81,10 +81,10 @@ struct ps_run {
     enum ps_sort sort;
     bool growth;
     struct refresh refresh;
-    char trace_pid[32]; /* the process to trace at the end; "": none */
+    char trace_pid[32]; /* pid of the process to trace after the table is closed; "": none */
     unsigned trace_node;
     uint64_t round;
-    int64_t begun; /* loop_now() time at which this look began */
+    int64_t begun; /* loop_now() time when the current look began */
     int status;
 };
 
@@ -99,7 +99,7 @@ static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- questions and answers ---- */
 
-/* Returns how many rows to show, if the terminal does not have room for more. */
+/* Returns the limit for the rows that the options set, however many fit on the terminal. */
 static size_t ps_most(const struct ps_opts *o)
 {
     return o->rows < 0 ? ROWS : o->rows ? (size_t)o->rows : ROWS_MOST * PEERS_MAX;
@@ -116,7 +116,7 @@ static void ps_ask(struct ps_run *x, struct peer *p)
     if (x->refresh.live && x->o->rows < 0)
         most = MAX(x->refresh.lines, ROWS);
     if (x->refresh.live && x->refresh.filter[0])
-        most = ROWS_MOST; /* the filter needs more rows than are shown */
+        most = ROWS_MOST; /* the filter may match rows that would not be shown without it */
 
     if (s->round != x->round)
         s->left = 0;
@@ -214,7 +214,7 @@ static bool ps_is_looking(const struct ps_run *x)
     return false;
 }
 
-/* Looks at all processes of all nodes once. Returns false if it ended early. */
+/* Looks once at all processes of all nodes. Returns false if it was ended before. */
 static bool ps_look(struct ps_run *x)
 {
     bool ok = true;
@@ -388,7 +388,7 @@ static void ps_do(struct ps_run *x)
     if (x->o->for_ns) {
         ps_wait(x, loop_now() + x->o->for_ns / 1000000);
         x->growth = true;
-        x->ctx->interrupts = 0; /* Ctrl-C ends only the wait */
+        x->ctx->interrupts = 0; /* the Ctrl-C that ended the wait must not end the command */
         if (!ps_look(x))
             return;
     }

@@ -17,7 +17,7 @@ static size_t name_len(const struct carried *c)
     return len > ext && !strcmp(c->name + len - ext, extension) ? len - ext : 0;
 }
 
-/* Lists the recipes with their questions. The first line of a recipe is its question, after `# `. */
+/* Lists the recipes with their questions. The first line of a recipe is "# " and its question. */
 static void cmd_recipes_list(struct buf *b)
 {
     for (const struct carried *c = carried; c->name; c++) {

@@ -31,7 +31,7 @@ static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LE
 /* The recordings as one source, and the last item that was read from the source. */
 struct reading {
     struct recordings of;
-    struct source *ahead; /* reads `of.source` ahead in a thread; NULL: not begun, or no thread */
+    struct source *ahead; /* a thread that reads ahead from `of.source`; NULL: there is none */
     enum source_got got;
     struct source_item item;
     struct err err;
@@ -39,18 +39,21 @@ struct reading {
 
 static void read_next(struct reading *r)
 {
-    /* A pipe may be slow, so the loop must serve signals and outputs between reads. */
+    /* Waits for at most IDLE_MS, because a pipe may be slow and the loop must serve signals and outputs meanwhile. */
     r->got = source_next(r->ahead ? r->ahead : r->of.source, &r->item, r->got == SOURCE_NOTHING ? IDLE_MS : 0, &r->err);
 }
 
-/* Begins to read ahead. From here on only the thread may use the recordings, so the caller must not seek in them. */
+/* Starts the thread that reads ahead. From now on, only the thread may use the recordings. */
 static void begin_ahead(struct reading *r)
 {
     if (r->got <= SOURCE_NOTHING)
         r->ahead = ahead_new(r->of.source, r->got == SOURCE_ITEM ? &r->item : NULL);
 }
 
-/* Feeds the pipeline until the recording ends, or the user or an output stops it. Begins with r->item. */
+/*
+ * Passes r->item and all later items to the pipeline, until the recording ends, the user interrupts, or an output
+ * stops. Returns the exit status.
+ */
 static int feed_pipeline(struct ctx *ctx, struct reading *r, struct pipeline *p, struct outputs *outputs)
 {
     struct err e;
@@ -80,8 +83,8 @@ static int feed_pipeline(struct ctx *ctx, struct reading *r, struct pipeline *p,
 }
 
 /*
- * Returns true, with an error, if an output is the recording itself. The output would empty the recording, or the
- * replay would read its own output without end.
+ * Returns true, with an error, if an output file is also an input. Opening it would empty the recording, or the replay
+ * would read its own output without end.
  */
 static bool reads_output(const char *path, const struct texts *outputs, struct err *e)
 {
@@ -121,13 +124,13 @@ static void close_recordings(struct ctx *ctx, struct reading *r)
 }
 
 /*
- * Begins at the last checkpoint before --from, so that etrace does not read events that it does not show. If -o makes a
- * new recording, begins at the beginning, because the new recording starts with the batches before --from.
+ * Skips to the last checkpoint before --from, so that earlier events need not be read. Does nothing if -o writes a
+ * recording, because that recording also needs the batches before --from.
  */
 static void skip_to_window(struct reading *r, struct window *w, const struct outputs *outputs)
 {
     struct window begun = *w;
-    bool stale = true; /* r->item */
+    bool stale = true; /* r->item is from before the skip */
     int64_t newest;
 
     for (size_t i = 0; i < outputs->count; i++)
@@ -142,7 +145,7 @@ static void skip_to_window(struct reading *r, struct window *w, const struct out
     *w = begun;
 }
 
-/* Returns the expressions at the beginning of the recording; NULL: none. The caller frees them. */
+/* Returns the expressions at the beginning of the recording; NULL: it has none. The caller frees them. */
 static struct recorded_specs *first_specs(const struct reading *r)
 {
     return r->got == SOURCE_ITEM && r->item.type == SOURCE_SPECS ? recorded_specs_new(r->item.bytes, NULL) : NULL;
@@ -174,7 +177,10 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     struct err e;
     int status = 0;
 
-    /* A search in a large or forged recording takes long. Until the outputs begin there is nothing to clean up. */
+    /*
+     * Until the outputs are open, a signal may end the process at once. Searching a large or forged recording can take
+     * long.
+     */
     ctx_let_die(ctx, true);
     exprs_init(&exprs);
     exprs.find_record = recordings_find_record;
@@ -187,7 +193,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
         request = r.item.bytes;
     struct recorded_specs *specs = ok ? first_specs(&r) : NULL;
     view->tables = view->by || recorded_tables(specs);
-    ok = ok && r.got != SOURCE_FAILED; /* without a first item there is nothing to show */
+    ok = ok && r.got != SOURCE_FAILED; /* without a first item, there is nothing to show */
     if (!ok)
         e = r.err;
     ok = ok && outputs_makes_sense(view, &e) && outputs_fit(view, view->tables, &e) &&
@@ -226,7 +232,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     return status;
 }
 
-/* Returns true if every recording has a name, and at most one is standard input. */
+/* Returns false if there is no recording, one has an empty name, or more than one is standard input. */
 static bool can_open(const struct texts *paths)
 {
     size_t piped = 0;

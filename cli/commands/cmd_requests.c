@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace requests: shows where the time of requests to servers goes. It is a trace with expressions of its own; the
- * views of requests pair their events (fold/request_pairs.h).
+ * etrace requests: shows where the time of requests to servers goes. It runs a trace with fixed expressions; the views
+ * of requests pair its events (fold/request_pairs.h).
  */
 #include <string.h>
 #include <unistd.h>
@@ -14,10 +14,10 @@
 #include "table_screen.h"
 
 /*
- * The functions of gen_server and gen_statem around every callback. They have the module, the message and From of each
- * server, whatever its module is. The probes collect these values, and no other arguments: a long message or state
- * before From would leave no room for From. The order of the arguments depends on the release. The first clauses are
- * for releases where the module is the second element of the first argument.
+ * Functions of gen_server and gen_statem that run around every callback. Their arguments include the module of the
+ * server, the message and From. The probes collect only these values: if a long message or state came before From,
+ * there would be no room left for From. The order of the arguments depends on the OTP release. The first clauses are
+ * for releases in which the module is the second element of the first argument.
  */
 #define CALL(actions)                                                                                                  \
     "gen_server:try_handle_call(C, M, F, _) when is_atom(element(2, C)) -> " actions "msg([F, element(2, C), M]);"     \
@@ -31,7 +31,10 @@
         "C])",                                                                                                         \
         "gen_statem:loop_state_callback_result/11 -> arity"
 
-/* The functions of RabbitMQ's gen_server2 around its callbacks. They do not return, but call the loop. */
+/*
+ * Functions of RabbitMQ's gen_server2 that run around its callbacks. They never return, because they call the loop at
+ * their end.
+ */
 #define GEN_SERVER2                                                                                                    \
     "gen_server2:handle_msg({'$gen_call', F, M}, S) -> arity, msg([F, element(5, S), M]);"                             \
     " ({'$gen_cast', M}, S) -> arity, msg([cast, element(5, S), M]); (M, S) -> arity, msg([info, element(5, S), M])",  \
@@ -39,7 +42,7 @@
 
 static const char *const callbacks[] = {CALLBACKS("arity, return, "), GEN_SERVER2};
 
-/* Requests, replies with each kind of tag, servers that exit, and callers that give up. */
+/* Messages: requests, replies with each kind of tag, exits of servers, and timeouts of callers. */
 static const char *const messages[] = {
     "recv({'$gen_call', {_, _}, _}); ({R, _}) when is_reference(R); ({[alias | _], _}); ({[[alias | _] | _], _});"
     " ({'DOWN', R, process, _, _}) when is_reference(R);"
@@ -49,10 +52,10 @@ static const char *const messages[] = {
 };
 
 /*
- * The same probes for the views of requests, which need less. A callback that replies ends when its reply is sent; all
- * others end with a call of handle_common_reply(). So no result has to be traced, which would cost more than a call.
- * The specifications of messages only select. The NIF takes the few terms that the views need directly from messages
- * and arguments (requests.h).
+ * Probes for views that show only requests. A callback that replies ends when its reply is sent, and any other callback
+ * when handle_common_reply() is called. The probes therefore need no results, which cost more than calls. Their match
+ * specifications of messages only select. The NIF reads the few terms that the views need directly from messages and
+ * arguments (requests.h).
  */
 static const char *const brief[] = {
     CALLBACKS("arity, "),
@@ -114,25 +117,25 @@ static void choose_view(struct view_opts *v)
     }
 }
 
-/* Returns true if the view prints the figures in columns for programs. */
+/* Returns true if the view prints its figures as CSV or TSV. */
 static bool is_columns(const struct view_opts *v)
 {
     return v->as && (!strcmp(v->as, "requestcsv") || !strcmp(v->as, "requesttsv"));
 }
 
-/* Returns true if the view shows only figures, at the end. */
+/* Returns true if the view prints only figures, at the end of the trace. */
 static bool is_table(const struct view_opts *v)
 {
     return !v->as || !strcmp(v->as, "requests") || !strcmp(v->as, "requesthist") || is_columns(v);
 }
 
-/* Returns true if the view shows requests. */
+/* Returns true if the main view shows requests, not events. */
 static bool is_of_requests(const struct view_opts *v)
 {
     return is_table(v) || !strcmp(v->as, "requestlog") || !strcmp(v->as, "requestjson");
 }
 
-/* Returns true if only views of requests read the events. */
+/* Returns true if no output shows or filters single events, so that the probes in `brief` suffice. */
 static bool is_brief(const struct view_opts *v)
 {
     return is_of_requests(v) && !v->json && !v->summary && !v->fields && !v->format && !v->outputs.count &&
@@ -140,7 +143,8 @@ static bool is_brief(const struct view_opts *v)
 }
 
 /*
- * Returns the terms that the views need (enum etw_requests). With several nodes, references are compared by their text.
+ * Returns which terms the views need (enum etw_requests). With several nodes, wants no hashes of references, because
+ * references of different nodes are compared by their text.
  */
 static unsigned wanted_terms(const struct view_opts *v, const struct node_opts *node, const struct what_opts *what)
 {
@@ -195,8 +199,8 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         }
         own.what.allow_empty = own.what.builtin = true;
         /*
-         * Only requests to these servers are shown. The default rate would leave out most of them, because it counts
-         * the requests to all servers.
+         * Sets no rate limit by default: it would apply to the requests to all servers, and leave out most requests to
+         * these.
          */
         if (own.servers.count && is_of_requests(&view) && limit.rate < 0)
             limit.rate = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace schema: prints the JSON Schema of the JSON lines. The text is in views/schema.json, beside the JSON sink. */
+/*
+ * etrace schema: prints the JSON Schema of the JSON output. The schema is in views/schema.json, beside the JSON sink.
+ */
 #include "../ground/carried.h"
 #include "cmd.h"
 #include "groups.h"

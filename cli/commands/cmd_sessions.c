@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace sessions: lists all trace sessions on a node, and can end one of them. */
+/* etrace sessions: lists all trace sessions on a node. Can destroy one of them. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,12 +31,11 @@ static const struct opt rows[] = {
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
 /*
- * A row of the answer (nif/tracer_info.hrl). The texts come from the node and are not safe to print. The lists are not
- * decoded yet.
+ * A row of the answer (nif/tracer_info.hrl). Its texts are raw text from the node, and its lists are not decoded yet.
  */
 struct row {
     struct raw name, client, tracer;
-    int64_t id, age; /* id -1: the legacy session; age -1: not known */
+    int64_t id, age; /* id -1: the legacy session; age -1: unknown */
     int64_t functions, processes, ports;
     struct etf function_list, process_list, flags, events;
     bool complete;
@@ -61,7 +60,7 @@ static void cmd_sessions_part(struct buf *b, bool *first)
     *first = false;
 }
 
-/* Appends the texts of a list, separated by `between`. Returns their number. */
+/* Appends the texts of a list with `between` between them. Returns their number. */
 static size_t put_text_list(struct buf *b, struct etf list, const char *between)
 {
     struct raw text;
@@ -267,10 +266,7 @@ static void sessions_put_cell(const void *data, size_t row, size_t column, struc
     }
 }
 
-/*
- * Prints the sessions of a node. `first`: no node has printed rows before. `several`: the text has the name of the
- * node.
- */
+/* Prints the sessions of a node. `first`: no other node was printed before. `several`: print the name of the node. */
 static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum grid_as as, bool first, bool several)
 {
     struct grid g = {columns, COLUMNS, sessions_put_cell, x, x->n, .continued = !first};
@@ -286,7 +282,7 @@ static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum 
 
 /* ---- ending a session ---- */
 
-/* Reads one line from the terminal. Returns true if it begins with y. */
+/* Reads a line from the terminal. Returns true if it begins with y. */
 static bool said_yes(struct ctx *ctx)
 {
     char line[64];
@@ -333,7 +329,7 @@ static bool destroy_session(struct ctx *ctx, struct request *a, struct peer *p, 
 
 /* ---- the command ---- */
 
-/* Asks a node for its sessions. `answer` owns the texts of the rows. */
+/* Requests the sessions of a node. `answer` owns the texts of the rows. */
 static bool sessions_ask(struct request *a, struct peer *p, struct buf *answer, struct sessions_rows *ret,
                          struct err *e)
 {
@@ -346,7 +342,7 @@ static bool sessions_ask(struct request *a, struct peer *p, struct buf *answer, 
     buf_release(&request);
     if (!ok)
         return false;
-    buf_add(answer, r.at, (size_t)(r.end - r.at)); /* a later question overwrites the answer of this one */
+    buf_add(answer, r.at, (size_t)(r.end - r.at)); /* copies the answer, because the next answer overwrites it */
     etf_open(&r, answer->data, answer->len);
     for (ok = etf_get_list(&r, &n); ok && n; n--) {
         ret->items = mem_grow(ret->items, &ret->cap, ret->n + 1, sizeof(*ret->items));
