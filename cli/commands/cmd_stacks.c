@@ -2,10 +2,10 @@
 /*
  * etrace stacks: shows what every process is doing, grouped by stack.
  *
- * Each node is asked about a part of its processes at a time, with one open question, independently of the other nodes.
- * With --for, etrace looks again and again. It chooses the number of processes of each look by the time that the last
- * looks took, so that looking keeps to its share of a core. On a terminal, it looks at all processes every two seconds,
- * and shows a look when it is complete.
+ * Each node gets one request at a time, independently of the other nodes, and each answer covers a part of its
+ * processes. With --for, etrace looks again and again. It chooses the number of processes of the next look from the
+ * time that earlier looks took, so that looking stays within its share of a core. On a terminal, it looks at all
+ * processes every two seconds, and shows the result when it is complete.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,23 +28,24 @@
 #include "refresh.h"
 #include "stack_table.h"
 
-#include <time.h> /* must be last, because it defines TIME_UTC as a macro */
+#include <time.h> /* must come last, because it defines the macro TIME_UTC */
 
 #define ANSWER_MS 30000
-#define PAGE 1000       /* limit of the node for the processes in one answer */
-#define ONCE_SHARE 50   /* percent of a core */
-#define SAMPLES_SHARE 5 /* percent of a core with --for */
-#define INTERVAL_MS 50  /* between two samples */
+#define PAGE 1000       /* limit for the processes that one answer covers */
+#define ONCE_SHARE 50   /* percent of one core for a single look */
+#define SAMPLES_SHARE 5 /* percent of one core with --for */
+#define INTERVAL_MS 50  /* interval between two samples */
 #define LIVE_MS 2000    /* interval between two updates on a terminal */
 #define LIVE_LEAST 500
-#define LEAST 10             /* least processes of a sample */
-#define PATIENCE_MS 300      /* how long to wait for processes that do not answer */
-#define SAMPLE_PATIENCE_MS 5 /* how long to wait for them with --for */
+#define LEAST 10             /* least number of processes in a sample */
+#define PATIENCE_MS 300      /* how long the node waits for processes that do not answer */
+#define SAMPLE_PATIENCE_MS 5 /* the same with --for */
 #define SILENT_MOST 200
 
 struct stacks_opts {
     struct texts procs;
-    int64_t for_ns, interval_ns, rows, share; /* share: hundredths of a percent of a core; 0: not given */
+    /* share: limit for the load, in hundredths of a percent of a core; 0: not given */
+    int64_t for_ns, interval_ns, rows, share;
     struct texts outputs;
     const char *as;
     bool json, once, all, running;
@@ -80,9 +81,9 @@ struct look_peer {
     enum looking doing;
     struct buf who;
     int64_t next;   /* loop_now() time of the next look */
-    int64_t left;   /* processes that this pass has not reached */
-    int64_t most;   /* limit for the processes of the next look */
-    double us_each; /* how long a look at one process takes */
+    int64_t left;   /* number of processes that the current pass over all processes has not reached */
+    int64_t most;   /* limit for the number of processes in the next look */
+    double us_each; /* average time to look at one process, in us */
     uint64_t looks, passes, processes;
     struct look_process *silent;
     size_t nsilent, silent_cap;
@@ -93,7 +94,7 @@ struct chosen_stack {
     unsigned node;
     struct look_process processes[STACK_PIDS];
     size_t nprocesses;
-    bool all; /* the stack has more processes than these */
+    bool all; /* `processes` does not list all processes with this stack */
 };
 
 struct stacks_run {
@@ -103,16 +104,16 @@ struct stacks_run {
     struct look_peer *states;
     const char **names;
     struct stack_groups groups;
-    struct stack_groups shown; /* on a terminal: the last complete look, while `groups` collects the next look */
+    struct stack_groups shown; /* on a terminal: the last complete look; `groups` collects the next one */
     struct refresh refresh;
-    struct chosen_stack chosen; /* the stack to trace at the end */
-    char function[300];         /* the first own function of that stack; "": none */
+    struct chosen_stack chosen; /* the stack to trace after the table is closed */
+    char function[300];         /* the innermost function of the chosen stack that is not of OTP or Elixir; "": none */
     bool can_live;
-    bool all; /* one line for each stack, also for stacks of idle processes */
+    bool all; /* show a line for each stack of idle processes, too */
     struct funs funs;
     int64_t until, interval;
-    int64_t from_ns, to_ns; /* wall clock */
-    int64_t begun;          /* loop_now() time when the look, or the samples, began */
+    int64_t from_ns, to_ns; /* wall clock times of the first and of the last look */
+    int64_t begun;          /* loop_now() time when the current look, or the first sample, began */
     int share;
     int status;
 };
@@ -166,7 +167,7 @@ static void ask_stacks(struct stacks_run *x, struct peer *p)
     buf_release(&b);
 }
 
-/* Asks for the names of the processes of small groups. */
+/* Requests the names of some processes of each group. */
 static void ask_names(struct stacks_run *x, struct peer *p)
 {
     struct look_peer *s = &x->states[p->index];
@@ -199,7 +200,7 @@ static bool take_silent(struct look_peer *s, struct etf term)
     return list.ok;
 }
 
-/* Chooses how many processes the next sample looks at, and the time of the sample. */
+/* Chooses the time of the next sample, and how many processes it covers. */
 static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct look_answer *a)
 {
     int64_t now = loop_now();
@@ -212,10 +213,10 @@ static void stacks_plan(struct stacks_run *x, struct look_peer *s, const struct 
         double us = (double)a->us / (double)a->looked;
         s->us_each = s->us_each > 0 ? s->us_each * 0.8 + us * 0.2 : us;
     }
-    double budget = (double)x->interval * 1000 * x->share / 10000; /* us of each interval */
+    double budget = (double)x->interval * 1000 * x->share / 10000; /* time for looking in each interval, in us */
     double most = s->us_each > 0 ? budget / s->us_each : LEAST;
     s->most = most > PAGE ? PAGE : most < LEAST ? LEAST : (int64_t)most;
-    /* If even the smallest look takes more than its share, looks become rarer. */
+    /* If even the smallest sample exceeds the share, makes samples rarer. */
     double least = s->us_each * (double)MIN(s->most, a->looked) / 1000 * 10000 / x->share;
     s->next = now + MAX(x->interval, (int64_t)MIN(least, 60000));
 }
@@ -272,7 +273,7 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
 
 /* ---- the loop ---- */
 
-/* Sends the questions that are due. Returns the time of the next one; -1: no node is left to ask. */
+/* Sends the requests that are due. Returns the loop_now() time of the next one; -1: there is no node left to ask. */
 static int64_t stacks_due(struct stacks_run *x, bool ending)
 {
     int64_t next = -1, now = loop_now();
@@ -303,7 +304,7 @@ static void stacks_collect(struct stacks_run *x)
             next = MIN(next, x->until);
         if (!peers_step(&x->peers, next))
             break;
-        if (x->ctx->interrupts > (x->o->for_ns ? 1 : 0)) /* with --for, the first Ctrl-C only ends that time */
+        if (x->ctx->interrupts > (x->o->for_ns ? 1 : 0)) /* with --for, the first Ctrl-C only ends the time of --for */
             break;
         ending = ending || x->ctx->interrupts || (x->o->for_ns && loop_now() >= x->until);
     }
@@ -389,7 +390,7 @@ static void stacks_print(struct stacks_run *x)
     buf_release(&b);
 }
 
-/* Writes the stacks to `to` in a view. */
+/* Appends the stacks to `to`, formatted by a view. */
 static bool stacks_view(struct stacks_run *x, const struct sink_type *type, const char *file, struct buf *to,
                         struct err *e)
 {
@@ -453,7 +454,10 @@ static bool stacks_write(struct stacks_run *x, struct err *e)
     return ok;
 }
 
-/* Warns if the shares are those of only a part of the processes. */
+/*
+ * Warns if the time of --for was too short to look at all processes of a node, so that the shares are about some of
+ * them.
+ */
 static void say_incomplete(struct stacks_run *x)
 {
     for (size_t i = 0; i < x->peers.count; i++) {
@@ -508,7 +512,7 @@ static struct stack_groups no_groups(const struct stacks_run *x)
     return (struct stack_groups){.running = x->o->running};
 }
 
-/* Sends the questions that are due. Shows the look when all nodes have answered. */
+/* Sends the requests that are due. When all nodes have answered, shows the result. */
 static void stacks_pump(struct stacks_run *x)
 {
     if (stacks_due(x, false) >= 0)
@@ -565,7 +569,7 @@ static void stacks_live_rows(void *data, unsigned columns, const char *end, stru
     text_silent(x, &t, end, to);
 }
 
-/* Copies the first processes of a line, because the line does not outlive the table. */
+/* Copies some processes of a line, because the line is freed with the table. */
 static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
 {
     c->node = line->stack->node;
@@ -575,7 +579,10 @@ static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
     c->all = line->looks > c->nprocesses;
 }
 
-/* Chooses the stack to trace. For a line with many idle processes, shows their stacks instead. */
+/*
+ * Chooses the stack to trace, and closes the table. If the line stands for many idle processes, shows their stacks
+ * instead.
+ */
 static void choose_stack(struct stacks_run *x)
 {
     struct stack_table t = table_of(x);
@@ -585,7 +592,7 @@ static void choose_stack(struct stacks_run *x)
         const struct stack_line *line = &lines.items[x->refresh.chosen];
         const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
         struct buf b = {0};
-        /* The processes of this line share nothing but the behaviour. */
+        /* The idle processes of one line may have different stacks. */
         if (line->behaviour && line->looks > STACK_PIDS) {
             x->all = true;
             x->refresh.dirty = true;
@@ -626,7 +633,7 @@ static void stacks_live(struct stacks_run *x)
     x->shown = (struct stack_groups){0};
 }
 
-/* Traces the chosen stack: the calls of its own function, or the messages of its processes. */
+/* Traces the chosen stack: calls of its own function if there is one, otherwise messages of its processes. */
 static int stacks_trace(struct stacks_run *x, const struct node_opts *node, const char *name)
 {
     const char *pids[STACK_PIDS];

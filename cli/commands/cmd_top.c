@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace top: shows the VM's own counters as a table that refreshes in place, or prints it.
+ * etrace top: shows the VM's own counters as a table, which refreshes in place on a terminal.
  *
- * etrace reads the counters of each node at every interval, with one open question for each node. It reads them at
- * least every five seconds, because only a read limits how many entries the node keeps. At the end it reads all
- * counters once more. Questions, screen and keys are in one file because each of them changes what the others do next.
- * Rows and the table have files of their own.
+ * etrace reads the counters of each node at every interval, with one request at a time. It reads them at least every
+ * five seconds, because the node only removes entries of its counters during a read. At the end, it reads all counters
+ * once more. Requests, screen and keys are in one file, because each of them affects the others. Rows and the table
+ * have files of their own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +22,19 @@
 #include "top_table.h"
 
 #define ANSWER_MS 30000
-#define WHOLE_MS 60000  /* limit for reading the last figures, even if the nodes make progress */
+#define WHOLE_MS 60000  /* limit for the final read, even if the nodes make progress */
 #define POLL_MOST 5000  /* longest time between two reads */
 #define POLL_LEAST 1000 /* shortest time between two reads before OTP 29, where a read stops the schedulers */
 #define POLL_LEAST_29 200
-#define POLL_FIRST 250 /* longest time before the first read for a screen */
-#define ROWS_MOST 1000 /* limit for the rows of each node */
-#define COSTLY 1000    /* counting times or words of more functions may take half of a node's speed */
+#define POLL_FIRST 250 /* longest time before the first read, for a table on a screen */
+#define ROWS_MOST 1000 /* limit for the rows of one node */
+/* Number of functions from which counting times or words may take half of a node's speed. */
+#define COSTLY 1000
 
 struct top_opts {
     struct what_opts what;
     int by, sort;
-    int64_t for_ns, interval_ns, rows, memory; /* memory: -1 without --memory */
+    int64_t for_ns, interval_ns, rows, memory; /* memory: -1 if --memory is not given */
     bool json;
     int as, color; /* as: enum grid_as */
 };
@@ -66,10 +67,10 @@ enum doing { IDLE, COUNTING, READING, OVER };
 
 struct top_peer {
     enum doing doing;
-    bool was_process;   /* the open question asks for figures by process */
+    bool was_process;   /* the request without an answer asks for figures by process */
     bool again;         /* the counters must be restarted */
     bool untraced;      /* the warning about cleared trace flags was printed */
-    bool whole, partly; /* whole: the final read of all figures is not complete; partly: it has read some of them */
+    bool whole, partly; /* whole: the final read is not complete; partly: it has read some of the figures */
     uint64_t processes;
 };
 
@@ -84,14 +85,14 @@ struct top {
     struct top_node *nodes;
     const char **names;
     struct funs funs;
-    struct buf *requests; /* the requests that start counting, one for each node */
+    struct buf *requests; /* the requests that start counting, by node */
     struct refresh refresh;
     unsigned counters;
     enum top_sort sort;
     bool by_process;
     int64_t interval;
-    int64_t next_print; /* loop_now() time to print a table if there is no screen; INT64_MAX: only at the end */
-    int64_t answered;   /* loop_now() time when a node last made progress */
+    int64_t next_print; /* loop_now() time of the next table, if there is no screen; INT64_MAX: print only at the end */
+    int64_t answered;   /* loop_now() time when any node last made progress */
     int status;
 };
 
@@ -137,7 +138,7 @@ static void poll_nodes(void *data)
     buf_release(&b);
 }
 
-/* Restarts the counters on the nodes whose counters must begin at zero, unless a question to them is open. */
+/* Restarts the counters of the nodes that need it, except nodes that still have to answer a request. */
 static void restart_counting(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {
@@ -149,7 +150,7 @@ static void restart_counting(struct top *t)
     }
 }
 
-/* Builds {count, Counters, {arm, …}} for one node. */
+/* Builds {count, Counters, {arm, …}} for one node. Returns false, with an error, if that is not possible. */
 static bool count_request(struct top *t, const struct session_node *node, struct buf *b, struct err *e)
 {
     static const char *const names[] = {"call_count", "call_time", "call_memory"};
@@ -193,7 +194,7 @@ static struct top_table current_table(const struct top *t)
     };
 }
 
-/* Prints the table. `left`: what stays on the terminal after the screen is closed. */
+/* Prints the table. `left`: it is the table that stays on the terminal after the screen is closed. */
 static void cmd_top_print(struct top *t, bool title, bool left)
 {
     struct top_table x = current_table(t);
@@ -337,7 +338,7 @@ static void on_warning(void *data, struct str text)
         ctx_warn(w->t->ctx, "%s: warning: %.*s", w->node, (int)text.len, text.at);
 }
 
-/* Warns once if another process on the node has cleared our call_time and call_memory counters. */
+/* Warns once if another process on the node has cleared our trace flags. */
 static void look_for_strangers(struct top *t, size_t i)
 {
     static const char text[] = "somebody on the node has untraced processes; their times and words are missing";
@@ -351,7 +352,7 @@ static void look_for_strangers(struct top *t, size_t i)
         ctx_warn(t->ctx, "%s: %s", t->names[i], text);
 }
 
-/* Reports which names of -P have another process now. */
+/* Reports the names of -P that now belong to another process, or to none. */
 static void look_for_moved(struct top *t, size_t i)
 {
     struct buf text = {0};
@@ -370,7 +371,7 @@ static void look_for_moved(struct top *t, size_t i)
     buf_release(&text);
 }
 
-/* Returns true if every node that is still connected has answered. */
+/* Returns true if no connected node still has to answer. */
 static bool all_have_answered(const struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++)
@@ -379,10 +380,7 @@ static bool all_have_answered(const struct top *t)
     return true;
 }
 
-/*
- * Prints a table at each interval. A node that does not answer while another one does delays the table by at most one
- * interval.
- */
+/* Prints a table at each interval. Waits at most one more interval for nodes that have not answered. */
 static void top_print_in_time(struct top *t)
 {
     const int64_t now = loop_now();
@@ -472,7 +470,7 @@ static bool report_interrupt(const struct top *t, struct err *e)
     return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
 }
 
-/* Attaches to all nodes. Starts the counters of all nodes before it waits for an answer. */
+/* Attaches to all nodes. Sends the requests that start the counters to all nodes before it waits for answers. */
 static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {.data = t,
@@ -521,7 +519,7 @@ static bool output_ended(struct top *t)
     return true;
 }
 
-/* Follows the counters until the end: on the screen, or by printing a table at each interval. */
+/* Reads the counters until the end: shows them on the screen, or prints a table at each interval. */
 static void top_follow(struct top *t, bool live)
 {
     const int64_t now = loop_now(), poll = MIN(t->interval, POLL_MOST);
@@ -537,7 +535,7 @@ static void top_follow(struct top *t, bool live)
     t->next_print = INT64_MAX;
 }
 
-/* Asks each idle node whose last figures are not complete. Returns true while answers are missing. */
+/* Sends the request to each idle node whose final read is not complete. Returns true while answers are missing. */
 static bool ask_whole(struct top *t, struct str request)
 {
     for (size_t i = 0; i < t->peers.count; i++)
@@ -548,7 +546,10 @@ static bool ask_whole(struct top *t, struct str request)
     return !all_have_answered(t);
 }
 
-/* Serves the nodes once. Returns false if no node has made progress for ANSWER_MS, or `end` is over. */
+/*
+ * Waits for the next event of a node. Returns false if no node has made progress for ANSWER_MS, or if the time `end`
+ * has come.
+ */
 static bool await_nodes(struct top *t, int64_t end)
 {
     int64_t by = MIN(t->answered + ANSWER_MS, end);
@@ -557,8 +558,8 @@ static bool await_nodes(struct top *t, int64_t end)
 }
 
 /*
- * Reads all figures once more at the end. The node pauses its counters and reads for half a second. It is asked again
- * until it has read all figures.
+ * Reads all figures once more at the end. For each request, a node pauses its counters and reads for half a second.
+ * etrace repeats the request until the node has read all figures.
  */
 static void read_whole(struct top *t)
 {
@@ -576,7 +577,7 @@ static void read_whole(struct top *t)
     buf_release(&b);
 }
 
-/* Warns about what is missing in the last figures. */
+/* Warns about figures that are missing in the final table. */
 static void tell_missing(struct top *t)
 {
     for (size_t i = 0; i < t->peers.count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace [trace]: attaches to nodes and streams the events that the expressions ask for, or starts a command and traces
- * its node.
+ * etrace [trace]: attaches to nodes and streams the events that the expressions select. With `-- COMMAND`, starts the
+ * command and traces its node.
  */
 #include <string.h>
 #include <unistd.h>
@@ -31,13 +31,16 @@ static int no_expression(struct ctx *ctx)
     return ctx_fail(ctx, &e);
 }
 
-/* Returns true if standard input is the cookie. */
+/* Returns true if the cookie is read from standard input. */
 static bool reads_cookie(const struct node_opts *node)
 {
     return node->cookie_file && !strcmp(node->cookie_file, "-");
 }
 
-/* Reads --then. Compiles the probes now, because nobody may be there to read an error when a snapshot begins. */
+/*
+ * Reads the actions of --then. Compiles their probes already now, because no user may be present to read an error when
+ * a snapshot begins.
+ */
 static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const struct node_opts *node,
                       struct then_opts *ret, struct err *e)
 {
@@ -63,7 +66,7 @@ static bool read_then(struct ctx *ctx, const struct recorder_opts *o, const stru
     return ok;
 }
 
-/* Rejects options of snapshots if no recorder takes snapshots. */
+/* Rejects options about snapshots if the trace has no recorder that takes snapshots. */
 static bool require_recorder(const struct recorder_opts *o, const struct texts *outputs, struct err *e)
 {
     const struct recorder_opts unset = RECORDER_OPTS_INIT;
@@ -97,7 +100,7 @@ static bool read_recorder(struct ctx *ctx, const struct recorder_opts *o, const 
     return !ring->on || read_then(ctx, o, node, &ring->then, e);
 }
 
-/* Rejects a first expression that is the name of a command of etrace or of another tool. */
+/* Rejects a first word that is the name of a command of etrace or of another tool, not an expression. */
 static bool reject_command(const struct texts *words, struct err *e)
 {
     struct err meant = {0};
@@ -117,7 +120,10 @@ static bool reject_command(const struct texts *words, struct err *e)
     return true;
 }
 
-/* Begins --browse, unless something else uses the terminal, or events come only with a snapshot. */
+/*
+ * Begins --browse. Returns false, with an error, if --browse cannot be combined with a command, with the flight
+ * recorder or with another option.
+ */
 static bool begin_browse(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
                          const struct texts *words, char **command, const struct ring_opts *ring, struct err *e)
 {

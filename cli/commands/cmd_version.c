@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* etrace version: prints the version and the build. */
+/* etrace version: prints the version and how it was built. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace why: shows what one process is doing, what it waits for and which processes wait for it, on one screen.
+ * etrace why: shows on one screen what a process is doing, what it waits for, and which processes wait for it.
  *
- * The client asks the node about the process again and again for a short time, and then once for all details. Meanwhile
- * it traces the messages that the process receives.
+ * The client looks at the process repeatedly for a short time, and then once more for all details. Meanwhile it traces
+ * the messages that the process receives.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define PATIENCE_MS 300
 #define WINDOW_MS 1000
 #define SAMPLES 20
-#define SAMPLE_LEAST 20 /* ms between two looks */
+#define SAMPLE_LEAST 20 /* least time between two looks, in ms */
 
 struct why_opts {
     int64_t for_ns;
@@ -82,7 +82,7 @@ static bool why_ask(struct why_run *x, struct peer *p, struct str who, bool whol
     return ok;
 }
 
-/* Names the process by its pid, so that all looks are at the same process. */
+/* From now on, names the process by its pid, so that all looks are about the same process. */
 static bool why_found(struct why_run *x, struct peer *p, struct buf *who, struct err *e)
 {
     const char *pid = x->look.chain[0].process.pid;
@@ -111,7 +111,7 @@ static bool why_watch(struct why_run *x, struct peer *p, const char *target, str
         if (!x->ctx->interrupts)
             ok = why_ask(x, p, buf_view(&who), false, e) || x->ctx->interrupts;
     }
-    x->ctx->interrupts = 0; /* Ctrl-C ends only the time of the looks */
+    x->ctx->interrupts = 0; /* Ctrl-C only ends the repeated looks */
     ok = ok && why_ask(x, p, buf_view(&who), true, e) && senders_name(&x->senders, p, PATIENCE_MS, ANSWER_MS, e);
     if (ok)
         why_sample(&x->samples, &x->look);
@@ -192,7 +192,7 @@ static int why_run(struct ctx *ctx, const struct why_opts *o, const struct node_
     if (ok) {
         snprintf(x.node, sizeof(x.node), "%s", session_node(p->session)->name);
         x.senders.to = loop_now();
-        peers_leave(&x.peers); /* the last messages still arrive */
+        peers_leave(&x.peers); /* waits for the last messages of the trace */
         senders_end(&x.senders);
         x.samples.counted = x.senders.known;
         x.samples.received = (int64_t)x.senders.received;

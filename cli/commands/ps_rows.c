@@ -59,7 +59,7 @@ static bool take_stack(struct etf *r, struct ps_row *x, struct funs *funs)
     return !n || etf_get_nil(r);
 }
 
-/* A row under construction. Its lists are read after the other members. */
+/* A row that is being read. Its lists are decoded after the other members. */
 struct ps_answer {
     struct ps_row row;
     struct etf ancestors, callers, stack, initial;
@@ -143,7 +143,7 @@ static int ps_order(const void *a, const void *b)
 
 const char *ps_holder(const struct ps_row *x)
 {
-    /* Memory outside of the heap: messages, and the process structure. */
+    /* Memory outside the heap: messages and the process structure. */
     int64_t outside = x->figures[PS_MEMORY] - x->total_heap;
     int64_t messages = x->figures[PS_QUEUE] ? x->fragments + MAX(outside, 0) : 0;
     const struct {
@@ -202,14 +202,14 @@ static void ps_put_stack(const struct ps_row *x, struct buf *to)
     ps_put_frames(x, to);
 }
 
-/* Returns true if the filter finds its text in the row, also in text that is cut on the screen. */
+/* Returns true if the row contains the text of the filter, even in a part that does not fit on the screen. */
 static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
 {
     struct buf b = {0};
 
     if (!t->filter || !*t->filter)
         return true;
-    if (t->count > 1) /* with one node its name is not shown, and would match every row */
+    if (t->count > 1) /* with one node, the name of the node is not shown, so the filter must not match it */
         buf_printf(&b, "%s ", t->names[x->node]);
     buf_printf(&b, "%s ", x->application);
     look_frame_print(&b, &x->initial);
@@ -244,7 +244,7 @@ const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count)
 
 /* ---- text ---- */
 
-/* Appends a value in the first unit in which it is below `most`. Each unit is `step` times the previous one. */
+/* Appends a number in the first unit in which it is less than `most`. Each unit is `step` times the previous one. */
 static void put_scaled(struct buf *to, int64_t number, bool sign, double most, double step, const char *const units[5])
 {
     double value = (double)(number < 0 ? -number : number);
@@ -280,7 +280,7 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
     int64_t value = ps_figure(t, x, s);
     struct buf *to = &cell->text;
 
-    /* The node measures the growth of binaries only if processes are sorted by it. */
+    /* The node measures the growth of binaries only if it sorts by it. */
     if (s == PS_BINARIES && (t->growth ? t->sort != PS_BINARIES : !x->known))
         return;
     if (cell->as != GRID_TEXT)
@@ -432,7 +432,7 @@ void ps_table_title(const struct ps_table *t, struct buf *to)
             total[k] += t->nodes[i].total[k];
         since = MAX(since, t->nodes[i].since_us);
     }
-    /* The order is the first part of the line, because a narrow terminal cuts the others. */
+    /* Puts the order first, because a narrow terminal cuts the end of the line. */
     buf_printf(to, "sorted by %s%s", t->growth ? "growth of " : "", ps_sorts[t->sort]);
     if (t->growth && since >= 0)
         buf_printf(to, " in %.1fs", (double)since / 1e6);
