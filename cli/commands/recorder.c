@@ -8,14 +8,17 @@
 #include "opts.h"
 
 #define RING_LEAST (256 << 10)
-#define RING_TIMED (8 << 20) /* with --ring TIME */
+#define RING_TIMED (8 << 20) /* size of a ring for --ring TIME, in bytes */
 
 static uint32_t to_milliseconds(int64_t ns)
 {
     return (uint32_t)MIN(MAX(ns / 1000000, 1), (int64_t)INT32_MAX);
 }
 
-/* Reads --ring: a size, rounded up to a power of two, or a time. Rejects the unit m, which could be either. */
+/*
+ * Reads the value of --ring: a size, which is rounded up to a power of two, or a time. Rejects the unit m, which could
+ * mean megabytes or minutes.
+ */
 static bool read_ring(const char *text, struct ring_opts *ring, struct err *e)
 {
     int64_t n = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the options of the flight recorder, for etrace trace and the interactive mode. It does not read --then, which
- * only etrace trace has.
+ * Reads the options of the flight recorder for etrace trace and for the interactive mode, except --then, which only
+ * etrace trace has.
  */
 #ifndef ETRACE_RECORDER_H
 #define ETRACE_RECORDER_H
@@ -10,12 +10,12 @@
 #include "../trace/settings.h"
 
 /*
- * Sets limit->ring; `on` is false if neither --ring nor --snapshot-when is given. Borrows the texts of the options.
- * After false, e has the error.
+ * Sets limit->ring. Its `on` is true if --ring or --snapshot-when is given. Borrows the texts of the options. Returns
+ * false, with an error, if an option is invalid.
  */
 bool recorder_read(const struct recorder_opts *o, struct limit_opts *limit, struct err *e);
 
-/* Returns the option that makes a recorder; NULL: none is given. */
+/* Returns the name of the given option that turns the recorder on; NULL: none. */
 const char *recorder_option(const struct recorder_opts *o);
 
 #endif

@@ -34,7 +34,7 @@ void recordings_close(struct recordings *r)
     *r = (struct recordings){0};
 }
 
-/* Finds the time of the first event of all recordings. Returns false if a recording has no checkpoint. */
+/* Sets *ret to the time of the first event of all recordings. Returns false if a recording has no checkpoint. */
 static bool recordings_first(const struct recordings *r, int64_t *ret)
 {
     int64_t key, ns, least = INT64_MAX;
@@ -76,7 +76,7 @@ static const struct opt rows[] = {
 };
 const struct opt_group part_group = {"Which part", rows, ARRAY_LEN(rows)};
 
-/* Returns the end of the recording that ends last, in *ret. */
+/* Sets *ret to the end of the recording that ends last. Returns false, with an error, if a file cannot be read. */
 static bool last_end(const struct texts *paths, int64_t *ret, struct err *e)
 {
     int64_t end;

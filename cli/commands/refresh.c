@@ -127,8 +127,8 @@ void refresh_release(struct refresh *r)
 }
 
 /*
- * Draws a line and erases the rest of the previous line. The last column stays free, because erasing after a full line
- * would erase its last character.
+ * Draws a line and erases the rest of the old line. Leaves the last column free, because erasing would otherwise remove
+ * the character in it.
  */
 static void draw_line(const struct refresh *r, struct buf *to, const char *text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draws a table again and again in place: the screen, its size, its keys, the help and the filter. The command gives
- * the title, the rows and its own keys.
+ * Shows a table on the screen and redraws it in place. Handles the size of the screen, common keys, the help and the
+ * filter. The command provides the title, the rows and its own keys.
  */
 #ifndef ETRACE_REFRESH_H
 #define ETRACE_REFRESH_H
@@ -10,45 +10,46 @@
 #include "../ground/loop.h"
 #include "../trace/peers.h"
 
-#define REFRESH_FILTER 60 /* limit for the bytes of a filter */
+#define REFRESH_FILTER 60 /* limit for the bytes of the filter */
 
 struct refresh {
     struct ctx *ctx;
-    const char *name;        /* the command, which begins the title */
-    const char *keys;        /* the last line */
-    const char *const *help; /* lines, NULL-terminated */
-    void *data;              /* for the functions */
+    const char *name;        /* name of the command, at the beginning of the title */
+    const char *keys;        /* the keys, shown in the last line */
+    const char *const *help; /* lines of the help, NULL-terminated */
+    void *data;              /* argument of the functions below */
     void (*title)(void *data, struct buf *to);
     void (*rows)(void *data, unsigned columns, const char *end, struct buf *to); /* each line must end with `end` */
-    void (*key)(void *data, int key); /* handles a key that has no common meaning */
-    bool filters, chooses;            /* filters: `/` begins to type a filter; chooses: arrows choose a row */
-    bool steady;                      /* the command also looks while it is paused */
-    int64_t until;                    /* loop_now() time at which the table ends by itself; 0: never */
+    void (*key)(void *data, int key); /* handles a key that refresh does not handle itself */
+    /* filters: `/` lets the user type a filter; chooses: the arrow keys choose a row */
+    bool filters, chooses;
+    bool steady;   /* also look while the table is paused */
+    int64_t until; /* loop_now() time at which the table ends by itself; 0: never */
     bool color;
-    /* The state: */
+    /* The members below are the state. */
     bool live;   /* the screen is open */
-    bool paused; /* the table keeps its figures */
+    bool paused; /* the table shows old figures until the user resumes it */
     bool help_shown, typing;
-    bool dirty;   /* the table must be drawn */
-    bool done;    /* the user or the command has ended the table */
-    int64_t next; /* loop_now() time of the next look; a key that needs other rows sets it to 0 */
+    bool dirty;   /* the table must be redrawn */
+    bool done;    /* the table must be closed */
+    int64_t next; /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
     size_t chosen;
     unsigned columns, lines;
-    char filter[REFRESH_FILTER + 1]; /* "": all rows */
+    char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
     struct loop_fd fd;
-    struct buf notes; /* errors and warnings, which refresh_close() prints */
+    struct buf notes; /* errors and warnings that refresh_close() prints */
 };
 
 void refresh_open(struct refresh *r);
-/* A no-op if the screen is not open; the text that is printed next stays on the terminal. */
+/* Closes the screen. Prints the notes and whatever follows to the terminal. Does nothing if the screen is not open. */
 void refresh_close(struct refresh *r);
 void refresh_release(struct refresh *r);
-void refresh_draw(struct refresh *r); /* draws if the table is dirty, or the size of the terminal has changed */
+void refresh_draw(struct refresh *r); /* redraws if the table is dirty or the size of the terminal has changed */
 
 /*
- * Calls look() at `next` and then every `interval` ms, unless paused, and draws if the screen is open. Returns at
- * `until`, when the user ends the table, when no node is left, when *status is not 0, or when the output fails.
- * `status` may be NULL.
+ * Calls look() at the time `next`, and then every `interval` ms unless the table is paused. Redraws the screen if it is
+ * open. Returns at the time `until`, when the user or the command closes the table, when no node is left, when *status
+ * is not 0, or when the output has failed. `status` may be NULL.
  */
 void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, const int *status,
                   void (*look)(void *data));
@@ -56,17 +57,17 @@ void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, cons
 /* Opens the screen, calls refresh_loop() and closes the screen. */
 void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data));
 
-/* Returns the number of rows that fit. `given` is the user's limit, or 0. */
+/* Returns the number of rows that fit on the screen, at most `given` unless it is 0. */
 size_t refresh_room(const struct refresh *r, int64_t given);
 
-/* Returns true if the text of a row contains the filter. Upper and lower case match. */
+/* Returns true if the text contains the filter, ignoring case. */
 bool refresh_matches(const char *filter, struct str text);
 static inline bool refresh_admits(const struct refresh *r, struct str text)
 {
     return refresh_matches(r->filter, text);
 }
 
-/* Keeps an error to report after the screen is closed, and the first status. */
+/* Reports an error, or keeps it until the screen is closed. Sets *status if it is 0. */
 void refresh_fail(struct refresh *r, int *status, const struct err *e);
 
 #endif
