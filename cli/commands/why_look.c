@@ -8,7 +8,7 @@
 
 /* ---- answers ---- */
 
-/* A row under construction: the stack is read after the other members. */
+/* A row that is being read. The stack is decoded after the other members. */
 struct why_taken_row {
     struct why_row row;
     struct etf stack;
@@ -251,9 +251,8 @@ enum why_io why_io_of(const struct why_row *x)
 }
 
 /*
- * Returns true if the process is in a NIF whose name is unknown: a NIF may run on a dirty scheduler under another name
- * than in its module's list (enif_schedule_nif()). On any other scheduler a process would spend reductions on each
- * answer.
+ * Returns true if the process is in a NIF that its stack does not name: with enif_schedule_nif(), a NIF can run on a
+ * dirty scheduler under another name. If the process ran on a normal scheduler, each answer would cost it reductions.
  */
 static bool in_unnamed_nif(const struct why_samples *s)
 {
@@ -265,7 +264,7 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
 {
     const struct why_row *x = &l->chain[0];
     bool runs = s->running * 10 >= s->looks * 8;
-    /* A look may find the process rejecting a message, or waiting for a scheduler to do so. */
+    /* A process that searches its queue may also be found running, or waiting for a scheduler. */
     bool unmatched = s->queued * 10 >= s->looks * 8 ||
                      (s->ntops == 1 && s->queued * 5 >= s->looks && s->queued + s->running == s->looks);
     bool sleeps = x->nstack && (look_frame_is(&x->stack[0], "timer", "sleep") ||
@@ -295,7 +294,8 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
     if (runs)
         return WHY_RUNS;
     /*
-     * The counts of arrivals and of the queue do not begin and end at the same time, so a few messages prove nothing.
+     * The numbers of arrived and of queued messages are measured at slightly different times, so a difference of a few
+     * messages means nothing.
      */
     if (unmatched && !sleeps)
         return why_taken(s) > 2 && why_taken(s) * 10 > s->received ? WHY_SCANS : WHY_UNMATCHED;

@@ -9,7 +9,7 @@
 #include "../ground/utf8.h"
 #include "../views/grid.h"
 
-#define LABEL 12 /* columns of the labels at the left */
+#define LABEL 12 /* width of the labels at the left, in columns */
 #define SENDERS_SHOWN 4
 #define EXITS_LEAST 3
 
@@ -65,7 +65,7 @@ static void put_process(struct buf *to, const struct why_row *x)
     put_name(to, &x->process, is_elsewhere(x));
 }
 
-/* Prints the rows of a deadlock: a -> b -> a. */
+/* Prints the processes of a cycle as a -> b -> a. */
 static void put_cycle(const struct why_look *l, struct buf *to)
 {
     for (unsigned i = (unsigned)l->cycle; i < l->n; i++) {
@@ -80,7 +80,7 @@ static void put_many(struct buf *to)
     buf_puts(to, "its links and monitors are too many to tell for which process it waits");
 }
 
-/* Describes the state of the last process of a chain. */
+/* Prints the state of the last process in a chain. */
 static void put_end(const struct why_look *l, struct buf *to)
 {
     const struct why_row *x = &l->chain[l->n - 1];
@@ -120,7 +120,7 @@ static void put_top(const struct why_page *p, struct buf *to)
     }
 }
 
-/* Prints the shortest and the longest queue of the looks. */
+/* Prints the length of the shortest and of the longest queue that a look found. */
 static void put_lengths(const struct why_samples *s, struct buf *to)
 {
     ps_put_count(to, s->queue_least, false);
@@ -197,7 +197,10 @@ static void put_socket(const struct why_page *p, struct buf *to)
     put_growth(p->samples, "; its queue grows by ", to);
 }
 
-/* Prints how often linked processes exit. A supervisor that restarts children again and again looks idle otherwise. */
+/*
+ * Prints how often linked processes exit. Otherwise a supervisor that restarts children again and again would look
+ * idle.
+ */
 static void put_exits(const struct why_page *p, struct buf *to)
 {
     const struct why_senders *s = p->senders;
@@ -237,7 +240,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         buf_puts(to, "exiting");
         break;
     case WHY_NIF:
-        /* In another NIF it does not answer. */
+        /* The NIF is dirty, because in any other NIF the process would not answer. `nif`: its name is known. */
         buf_puts(to, x->nif ? "in the dirty NIF " : "in a dirty NIF called by ");
         put_frames(to, x, 1);
         break;
@@ -299,7 +302,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
 
 /* ---- the lines ---- */
 
-/* Prints a line with a command at its right end, or below it if there is no room. */
+/* Prints a line with a command at the right margin, or on the next line if there is no room for it. */
 static void put_line(const struct why_page *p, const char *label, const struct buf *text, const char *command,
                      struct buf *to)
 {
@@ -330,7 +333,7 @@ static void why_command(const struct why_page *p, struct command_line *c, const 
     command_line_begin(c, name, p->ssh, p->named);
 }
 
-/* Makes the command that shows more about a process. `after` is a literal. */
+/* Returns the command that shows more about a process. `after` is a string literal to append to it. */
 #define MORE(p, c, name, pid, after)                                                                                   \
     (why_command_for(p, c, name, pid), command_line_add(c, after), command_line_text(c))
 
@@ -341,7 +344,10 @@ static void why_command_for(const struct why_page *p, struct command_line *c, co
     command_line_word(c, pid);
 }
 
-/* Makes the command for the next look: at the first process of the chain, or at a process on another node. */
+/*
+ * Returns the command that looks at the process in row `i` of the chain, if it is on another node or if the process
+ * waits for it directly (row 1); else "".
+ */
 static const char *follow_command(const struct why_page *p, struct command_line *c, unsigned i)
 {
     const struct why_row *x = &p->look->chain[i];
@@ -435,8 +441,8 @@ static void put_waiters(const struct why_look *l, struct buf *b)
 }
 
 /*
- * Prints the senders, the most frequent first. The rest are other senders, ports, timers, monitors and processes of
- * other nodes.
+ * Prints the most frequent senders. Sums up all others: further senders, ports, timers, monitors and processes on other
+ * nodes.
  */
 static void put_senders(const struct why_page *p, struct buf *b)
 {
@@ -512,8 +518,8 @@ static void put_work(const struct why_page *p, struct buf *b)
 }
 
 /*
- * Appends the functions to count: those of the process's application, else the innermost own function. Returns false if
- * neither is known.
+ * Appends a selector of functions to count: those of the application of the process, otherwise its innermost own
+ * function. Returns false if neither is known.
  */
 static bool put_selector(const struct why_look *l, struct buf *to)
 {
@@ -529,7 +535,7 @@ static bool put_selector(const struct why_look *l, struct buf *to)
     return to->len;
 }
 
-/* Returns the command that counts the functions of the process; "" if they are not known. */
+/* Returns the command that counts functions of the process; "" if it is not known which functions to count. */
 static const char *count_command(const struct why_page *p, const char *pid, struct command_line *c)
 {
     struct buf selector = {0};
@@ -588,7 +594,8 @@ void why_page_text(const struct why_page *p, struct buf *to)
     buf_char(&b, ' ');
     why_page_cause(p, &b);
     paint_begin(&p->paint, to, PAINT_FUN);
-    grid_wrap(to, buf_view(&b), 0, 2, p->columns); /* the first line may be too long for the terminal */
+    /* wraps the first line, which may be longer than the terminal is wide */
+    grid_wrap(to, buf_view(&b), 0, 2, p->columns);
     paint_end(&p->paint, to);
     buf_puts(to, "\n\n");
     buf_clear(&b);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints what `etrace why` has found out about one process, as one screen of text and as JSON. */
+/* Prints what `etrace why` has found out about a process, as text that fits one screen, or as JSON. */
 #ifndef ETRACE_WHY_PAGE_H
 #define ETRACE_WHY_PAGE_H
 
@@ -10,14 +10,14 @@ struct why_page {
     const struct why_look *look;
     const struct why_samples *samples;
     const struct why_senders *senders;
-    const char *node;  /* its name */
-    const char *ssh;   /* the host of --ssh, for commands; NULL: none */
-    const char *named; /* the node, for commands that show more; NULL: they need no node */
+    const char *node;  /* name of the node */
+    const char *ssh;   /* host of --ssh, for the commands that are printed; NULL: none */
+    const char *named; /* node to name in the commands that are printed; NULL: they need not name it */
     struct paint paint;
-    unsigned columns; /* the width; 0: unlimited */
+    unsigned columns; /* width of the terminal; 0: unlimited */
 };
 
-/* Prints the cause, a phrase about the process: `deadlock: …`, `waits for …`. */
+/* Prints the cause as a phrase about the process: `deadlock: …`, `waits for …`. */
 void why_page_cause(const struct why_page *p, struct buf *to);
 void why_page_text(const struct why_page *p, struct buf *to);
 void why_page_json(const struct why_page *p, struct buf *to);

@@ -11,7 +11,7 @@
 
 #define EXIT_MARK "!"
 
-/* {'EXIT', Pid, Reason} */
+/* Returns true for a message {'EXIT', Pid, Reason}. */
 static bool is_exit(const struct event *e)
 {
     const uint8_t *first;
@@ -21,7 +21,7 @@ static bool is_exit(const struct event *e)
            wire_is_atom(&e->env, first, "EXIT");
 }
 
-/* Writes the sender's pid, for an exit signal after a mark, each NUL-terminated. */
+/* Writes the pid of the sender, NUL-terminated. Writes a mark before it if the message is an exit signal. */
 static void senders_event(struct sink *sink, const struct event *e)
 {
     uint64_t id;
@@ -83,7 +83,8 @@ void senders_init(struct why_senders *s)
     *s = (struct why_senders){.what = {.builtin = true},
                               .view = {.type = &senders_view, .write = senders_take, .output = s}};
     exprs_init(&s->exprs);
-    texts_add(&s->words, "recv(M) when M =/= timeout"); /* the timeout of a receive is no message */
+    /* `timeout` is not a message: it stands for the timeout of a receive */
+    texts_add(&s->words, "recv(M) when M =/= timeout");
     if (!exprs_compile(&s->exprs, &s->what, &s->words, &none, 0, &e))
         return;
     options.specs = s->exprs.specs;
@@ -102,7 +103,7 @@ void senders_release(struct why_senders *s)
 
 void senders_begin(struct why_senders *s, struct ctx *ctx, struct peers *peers, struct peer *p, const char *pid)
 {
-    /* The fallback tracer is a process, and would get each message completely. */
+    /* Does not trace with the fallback tracer: it is a process, and the node would send it every message completely. */
     if (!s->pipeline || session_node(p->session)->fallback)
         return;
     texts_add(&s->what.procs, pid);
