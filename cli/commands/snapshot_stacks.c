@@ -12,18 +12,18 @@
 #include "stack_table.h"
 
 #define ANSWER_MS 10000
-#define ALL_MS 10000 /* limit for the stacks of all nodes */
-#define PAGE 1000    /* limit of the node for the processes in one answer */
-#define SHARE 50     /* percent of a core */
+#define ALL_MS 10000 /* limit for the answers of all nodes together */
+#define PAGE 1000    /* limit for the processes that one answer covers */
+#define SHARE 50     /* limit for the load on a node, in percent of one core */
 #define PATIENCE_MS 300
 
 enum asking { ASKED_NOTHING, ASKED_STACKS, ASKED_NAMES };
 
 struct stacks_node {
     enum asking asking;
-    uint32_t id; /* of the question */
+    uint32_t id; /* id of the request without an answer */
     char *name;
-    int64_t left; /* processes that were not looked at */
+    int64_t left; /* number of processes that the node has not looked at yet */
 };
 
 struct snapshot_stacks {
@@ -33,9 +33,9 @@ struct snapshot_stacks {
     unsigned count;
     struct stack_groups groups;
     struct funs funs;
-    uint64_t silent; /* processes that did not answer */
-    uint64_t number; /* of the snapshot */
-    char *file;      /* NULL: standard error */
+    uint64_t silent; /* number of processes that did not answer */
+    uint64_t number; /* number of the snapshot */
+    char *file;      /* the file for the stacks; NULL: standard error */
     int64_t until;
     bool going;
 };
@@ -55,7 +55,7 @@ static void forget_stacks(struct snapshot_stacks *s)
 
 /* ---- questions ---- */
 
-/* Warns that the stacks of a node are incomplete. */
+/* Warns that the stacks of a node are incomplete, and sends the node no more requests. */
 static void stacks_missing(struct snapshot_stacks *s, unsigned node, const char *why)
 {
     struct stacks_node *n = &s->nodes[node];
@@ -147,7 +147,7 @@ static void stacks_take(struct snapshot_stacks *s, struct peer *p, const struct 
         stacks_missing(s, p->index, e.text);
     } else if (n->asking == ASKED_NAMES) {
         n->asking = ASKED_NOTHING;
-        stack_groups_named(&s->groups, p->index, a.names); /* without names, the table shows pids */
+        stack_groups_named(&s->groups, p->index, a.names); /* if this fails, the table shows pids without names */
     } else if (!stack_groups_add(&s->groups, p->index, &a, &s->funs, &e)) {
         stacks_missing(s, p->index, e.text);
     } else {

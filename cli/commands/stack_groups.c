@@ -7,8 +7,8 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define FRAMES_MAX 4000000 /* limit for the frames of all groups together */
-#define NAMED_MOST 1000    /* limit for the processes whose names are asked for */
+#define FRAMES_MAX 4000000 /* limit for the number of frames in all groups */
+#define NAMED_MOST 1000    /* limit for the number of processes in a request for names */
 
 void stack_groups_release(struct stack_groups *g)
 {
@@ -46,7 +46,9 @@ static bool same_frames(const struct look_frame *a, const struct look_frame *b, 
     return true;
 }
 
-/* Finds or adds a stack, and returns its index. SIZE_MAX: there is no room for its frames. */
+/*
+ * Returns the index of the stack, and adds the stack if it is new. Returns SIZE_MAX if there is no room for its frames.
+ */
 static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
 {
     uint32_t hash = hash_text(HASH_BEGIN ^ like->node, (struct str){like->status, strlen(like->status)});
@@ -71,7 +73,10 @@ static size_t stack_of(struct stack_groups *g, const struct one_stack *like, con
     return g->nstacks++;
 }
 
-/* Finds or adds the group of a stack and an initial call. NULL: there are too many. */
+/*
+ * Returns the group of the stack and the initial call, and adds the group if it is new. Returns NULL if there are too
+ * many groups or frames.
+ */
 static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like,
                                     const struct look_frame *frames, struct look_frame initial)
 {
@@ -103,7 +108,7 @@ static void add_process(struct stack_group *x, struct raw pid)
     x->processes[x->nprocesses++] = one;
 }
 
-/* Reads a list of functions, which are encoded as numbers. Leaves out frames beyond STACK_FRAMES. */
+/* Reads a stack: a list of numbers, each the index of a function in `functions`. Drops frames beyond STACK_FRAMES. */
 static bool stack_take(struct etf *r, const struct look_frame *functions, size_t nfunctions, struct look_frame *frames,
                        size_t *ret_count)
 {
@@ -113,7 +118,7 @@ static bool stack_take(struct etf *r, const struct look_frame *functions, size_t
 
     if (!etf_next(r, &h))
         return false;
-    if (h.type == ETF_STRING) { /* a list of small integers is encoded as a string */
+    if (h.type == ETF_STRING) { /* the external term format encodes a list of small integers as a string */
         for (; n < h.text.len && n < STACK_FRAMES; n++) {
             unsigned char byte = (unsigned char)raw_view(h.text).at[n];
             if (byte >= nfunctions)
@@ -136,7 +141,7 @@ static bool stack_take(struct etf *r, const struct look_frame *functions, size_t
     return true;
 }
 
-/* Reads {Status, [Function], Initial, Idle, Count, [Pid], Ms}. */
+/* Reads a group {Status, [Function], Initial, Idle, Count, [Pid], Ms} and adds it. */
 static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
                        size_t nfunctions)
 {
@@ -199,8 +204,8 @@ bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int pat
     size_t n = 0;
 
     /*
-     * Takes the first process of each group, then the second of each, and so on, because the limit may not suffice for
-     * all.
+     * Adds the first process of each group, then the second one of each, and so on, so that each group gets names
+     * before the limit is reached.
      */
     for (size_t k = 0, more = 1; more && n < NAMED_MOST; k++) {
         more = 0;
@@ -242,7 +247,7 @@ static void wire_text(struct buf *b, struct raw text)
     buf_add(b, raw_view(text).at, len);
 }
 
-/* Encodes the stack as the node sends it: a list of {M, F, A}. */
+/* Encodes a stack as nodes send it: a list of {M, F, A}. */
 static void wire_stack(struct buf *b, const struct look_frame *frames, size_t n)
 {
     buf_char(b, (char)ETW_T_LIST);

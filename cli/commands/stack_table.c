@@ -99,15 +99,18 @@ void stack_lines_release(struct stack_lines *l)
 
 /* ---- who has a stack ---- */
 
-/* Distinguishes the processes of a group from other processes in the same line. */
+/* A text that distinguishes the processes of a group from other processes in the same line. */
 struct stack_label {
-    struct raw module;              /* module of the initial function, or of the callbacks of the behaviour */
-    const struct look_frame *frame; /* the initial function; NULL: the module says enough */
+    struct raw module;              /* module of the initial function, or the callback module of the behaviour */
+    const struct look_frame *frame; /* the initial function; NULL: show only the module */
     bool otp;                       /* the module belongs to OTP or Elixir */
     uint64_t looks;
 };
 
-/* Finds the label of a group. Returns false if only the names of its processes distinguish it from other groups. */
+/*
+ * Sets *ret to the label of a group. Returns false if the group has none, so that only the names of its processes
+ * distinguish it.
+ */
 static bool group_label(const struct stack_groups *g, const struct stack_group *x, bool idle, struct stack_label *ret)
 {
     const struct one_stack *s = &g->stacks[x->stack];
@@ -134,7 +137,7 @@ static int label_order(const void *a, const void *b)
     return x->frame->arity < y->frame->arity ? -1 : x->frame->arity > y->frame->arity;
 }
 
-/* Orders labels: the user's modules first, because OTP has many processes of one kind. */
+/* Orders labels for the table: modules of the user come first, because OTP has many processes of the same kind. */
 static int label_rank(const void *a, const void *b)
 {
     const struct stack_label *x = a, *y = b;
@@ -144,7 +147,7 @@ static int label_rank(const void *a, const void *b)
     return x->looks != y->looks ? (x->looks < y->looks ? 1 : -1) : label_order(a, b);
 }
 
-/* Returns the labels of a line in the order of the table. The caller frees the array. */
+/* Returns the labels of a line, sorted by label_rank(). The caller frees the array. */
 static struct stack_label *labels_of(const struct stack_table *t, const struct stack_line *x, size_t *ret_count)
 {
     struct stack_label *labels = mem_alloc((x->ngroups + 1) * sizeof(*labels));
@@ -166,7 +169,7 @@ static struct stack_label *labels_of(const struct stack_table *t, const struct s
     return labels;
 }
 
-/* Appends the labels of a line; with `names` also the names of the first processes without a label. */
+/* Appends the labels of a line. With `names`, also appends names of some processes that have no label. */
 static void put_labels(const struct stack_table *t, const struct stack_line *x, bool names, struct buf *to)
 {
     struct stack_label none;
@@ -200,7 +203,10 @@ static void put_labels(const struct stack_table *t, const struct stack_line *x, 
         buf_printf(to, "%s%llu more", mark, (unsigned long long)unnamed);
 }
 
-/* Returns true if the outermost function of the stack already says what the labels would say. */
+/*
+ * Returns true if labels would add nothing, because the outermost function of the stack is the initial function of all
+ * processes.
+ */
 static bool labels_are_known(const struct stack_table *t, const struct stack_line *x)
 {
     const struct look_frame *frames = t->groups->frames + x->stack->first;
@@ -213,7 +219,7 @@ static bool labels_are_known(const struct stack_table *t, const struct stack_lin
     return true;
 }
 
-#define WAITED_LEAST 1000 /* ms; a shorter wait is not shown */
+#define WAITED_LEAST 1000 /* in ms; shorter waits are not printed */
 
 static void put_processes(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
@@ -229,8 +235,8 @@ static void put_processes(const struct stack_table *t, const struct stack_line *
 }
 
 /*
- * Appends the longest wait, the labels unless the stack already says the same, and the processes if they are few or the
- * user wants all.
+ * Appends to a line: the longest wait; the labels, unless the stack already shows them; and the processes, if they are
+ * few or the user wants all.
  */
 static void put_who(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
@@ -319,12 +325,12 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
     }
 }
 
-/* Returns true if the filter finds its text in the line, also in text that does not fit. */
+/* Returns true if the line contains the text of the filter, even in a part that does not fit on the screen. */
 static bool line_admits(const struct stack_table *t, const struct stack_line *x)
 {
     struct buf b = {0};
 
-    if (t->nnodes > 1) /* with one node its name is not shown, and would match every line */
+    if (t->nnodes > 1) /* with one node, the name of the node is not shown, so the filter must not match it */
         buf_printf(&b, "%s ", t->names[x->stack->node]);
     buf_printf(&b, "%s ", line_status(x));
     put_stack(t, x, &b);

@@ -33,7 +33,7 @@ static void table_screen_title(void *data, struct buf *to)
         buf_printf(to, " · %llu lost", (unsigned long long)lost);
 }
 
-/* Prints the rows that match the filter. The first line has the titles of the columns, so it always stays. */
+/* Prints the rows that match the filter. Always prints the first line, which has the titles of the columns. */
 static void table_screen_rows(void *data, unsigned columns, const char *end, struct buf *to)
 {
     struct table_screen *s = data;

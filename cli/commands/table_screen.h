@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the table of a trace on a terminal, drawn again and again while the trace runs (struct live_table). */
+/* Shows the table of a running trace on the screen of a terminal, and refreshes it in place (struct live_table). */
 #ifndef ETRACE_TABLE_SCREEN_H
 #define ETRACE_TABLE_SCREEN_H
 
@@ -11,7 +11,7 @@ struct table_screen {
     struct live_table table; /* for struct live_options */
 };
 
-/* `name` is the name of the command. interval_ns 0: one second. `color` is an enum tty_color. */
+/* `name` is the name of the command. interval_ns 0 means one second. `color` is an enum tty_color. */
 void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name, int64_t interval_ns, int color);
 void table_screen_release(struct table_screen *s);
 

@@ -18,7 +18,10 @@ void top_node_release(struct top_node *n)
 
 /* ---- answers ---- */
 
-/* Reads {M, F, A, Calls, Micros, Words, CallCount} or {M, F, A, Calls, Micros, Words, Pid, Name, Alive}. */
+/*
+ * Reads a row of all processes, {M, F, A, Calls, Micros, Words, CallCount}, or of one process, {M, F, A, Calls, Micros,
+ * Words, Pid, Name, Alive}.
+ */
 static bool take_row(struct etf *r, struct top_row *x, struct funs *funs)
 {
     struct etf_head h;
@@ -60,7 +63,7 @@ static bool take_rows(struct etf *r, struct top_node *n, unsigned index, struct 
     return !count || etf_get_nil(r);
 }
 
-/* An answer under construction: `rows` is read after the other members. */
+/* An answer that is being read. Its rows are decoded after the other members. */
 struct top_answer {
     struct top_node node;
     struct etf rows, moved;

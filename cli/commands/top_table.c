@@ -55,7 +55,7 @@ static const struct grid_column columns[COLUMNS] = {
 static const enum column sort_columns[TOP_SORTS] =
     {[TOP_CALLS] = COL_CALLS, [TOP_TIME] = COL_TIME, [TOP_MEMORY] = COL_WORDS, [TOP_NAME] = COL_FUNCTION};
 
-/* A table that is being printed. */
+/* The state of a table while it is printed. */
 struct top_grid {
     const struct top_table *table;
     const struct top_row **rows;
@@ -167,7 +167,7 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
 
 /* ---- text ---- */
 
-/* Appends a line with the sums of everything that is not in the rows, so that the figures add up to the total. */
+/* Appends a line with the sums of the rows that are left out, so that the lines add up to the total. */
 static void top_put_rest(const struct top_table *t, const struct top_row **rows, size_t shown, const char *end,
                          struct buf *to)
 {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Renders the table of `etrace top` as text, fitted to a terminal or unlimited in width, and as JSON, CSV and TSV. */
+/*
+ * Prints the table of `etrace top` as text, JSON, CSV or TSV. The text fits the width of a terminal, or is unlimited.
+ */
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
@@ -13,14 +15,14 @@ struct top_table {
     enum top_sort sort;
     bool by_process;
     struct paint paint;
-    unsigned columns; /* the width; 0: unlimited */
-    size_t most;      /* rows; 0: all */
+    unsigned columns; /* width of the terminal; 0: unlimited */
+    size_t most;      /* limit for the rows; 0: no limit */
 };
 
-/* Prints the titles, the rows and a line about the rows that are left out. Each line ends with `end`. */
+/* Prints the titles, the rows, and a line with the sums of the rows that are left out. Prints `end` after each line. */
 void top_table_text(const struct top_table *t, const char *end, struct buf *to);
-/* Prints `etrace top · NODE · …`: what is counted and for how long, without the end of the line. */
+/* Prints `etrace top · NODE · …`: what is counted and for how long. Prints no newline. */
 void top_table_title(const struct top_table *t, struct buf *to);
-void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* JSON, CSV or TSV */
+void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* prints JSON, CSV or TSV */
 
 #endif

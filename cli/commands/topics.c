@@ -13,9 +13,9 @@
 
 struct topic {
     const char *name;
-    const char *text; /* ends before the rows */
+    const char *text; /* text above the rows */
     void (*rows)(struct buf *b);
-    const char *after; /* the text below the rows; NULL: none */
+    const char *after; /* text below the rows; NULL: none */
 };
 
 /* ---- the rows of the tables of the language ---- */
@@ -27,7 +27,10 @@ static const struct {
 #include "../lang/events.def"
 };
 
-/* Splits "(Reason): a process ends" into the arguments of the event, which may be empty, and what it means. */
+/*
+ * Splits a text such as "(Reason): a process ends" into the arguments of the event, which may be empty, and its
+ * meaning. Returns the meaning.
+ */
 static const char *event_arguments(const char *doc, size_t *ret_len)
 {
     const char *end = *doc == '(' ? strstr(doc, "): ") : NULL;
@@ -84,7 +87,7 @@ static void by_rows(struct buf *b)
     help_row(b, "tag(X)", "the shape of a term: its tag, its struct, its type", COLUMN);
 }
 
-/* The members that lines of several kinds of events have. */
+/* Prints the members of JSON lines that several kinds of events have. */
 static void json_rows(struct buf *b)
 {
     for (size_t i = 0; i < PROPERTIES; i++)
@@ -190,7 +193,10 @@ static void topic_page(struct buf *b, const struct topic *t)
 
 typedef void meaning_fn(void *data, const char *word, const char *usage, const char *doc);
 
-/* Calls `each` for every meaning of every word of the language, and for every view. `dash` begins an option. */
+/*
+ * Calls `each` for every meaning of every word of the expression language, and for every view. `dash` precedes names of
+ * options.
+ */
 static void meanings_each(const char *dash, meaning_fn *each, void *data)
 {
     char usage[160];

@@ -6,7 +6,7 @@
 
 #include "../ground/out.h"
 
-#define UNMATCHED_NS 500000000 /* how long to wait for a call */
+#define UNMATCHED_NS 500000000 /* limit for the wait for a call */
 
 static void hear_nothing(void *data UNUSED, struct str lines UNUSED)
 {
@@ -15,7 +15,7 @@ static void hear_nothing(void *data UNUSED, struct str lines UNUSED)
 void unmatched_show(struct ctx *ctx, const struct live_options *o, const char *functions)
 {
     struct node_opts node = *o->node;
-    struct limit_opts limit = *o->limit; /* with the redaction of the trace */
+    struct limit_opts limit = *o->limit; /* a copy, so that the redaction of the trace applies */
     const struct live_options traced = {
         .node = &node,
         .what = &(struct what_opts){.procs = o->what->procs, .builtin = true},
@@ -35,7 +35,7 @@ void unmatched_show(struct ctx *ctx, const struct live_options *o, const char *f
     limit.on_loss = 0;
     limit.ring = (struct ring_opts){0};
     ctx->out = out_new(STDERR_FILENO, false, "standard error");
-    ctx->talk = hear_nothing; /* drops the messages, because the trace has printed them already */
+    ctx->talk = hear_nothing; /* suppresses messages, because the first trace has printed them already */
     ctx->interrupts = ctx->last_signal = 0;
     live_run(ctx, &traced, "text");
     out_free(ctx->out);

@@ -12,19 +12,21 @@ struct vm_version {
     int part[VERSION_PARTS];
 };
 
-/* The versions of ERTS from `since` until before `fixed`, which OTP `otp` contains. */
+/*
+ * The ERTS versions that have a fault: from `since` up to, not including, `fixed`. OTP version `otp` contains `fixed`.
+ */
 struct vm_range {
     const char *since, *fixed, *otp;
 };
 
 struct vm_fault {
-    const char *what, *id, *arch; /* arch: how the architecture begins; NULL: any */
+    const char *what, *id, *arch; /* `arch`: prefix of the architectures that have the fault; NULL: all have it */
     struct vm_range in[2];
 };
 
 /*
- * From the release notes of ERTS; the older fix first. etrace does not attach to versions before OTP 27, so older
- * faults begin with it. Faults that only tracing can trigger are in nif/tracer_gates.hrl.
+ * Faults from the release notes of ERTS, the oldest fix first. etrace does not attach to nodes before OTP 27, so the
+ * range of an older fault begins with OTP 27. Faults that only occur with tracing are in nif/tracer_gates.hrl.
  */
 static const struct vm_fault vm_faults[] = {
     {"the JIT may change a tuple that is still in use", "OTP-19108", NULL, {{"15", "15.0.1", "27.0.1"}}},
@@ -53,7 +55,7 @@ static const struct vm_fault vm_faults[] = {
      {{"15", "15.2.7.6", "27.3.4.8"}, {"16", "16.2.1", "28.3.2"}}},
 };
 
-/* Reads the numbers of a version; missing ones are 0. */
+/* Reads the numbers of a version. Missing numbers are 0. */
 static struct vm_version vm_version_read(const char *text)
 {
     struct vm_version v = {0};

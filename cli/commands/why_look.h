@@ -125,7 +125,7 @@ int64_t why_taken(const struct why_samples *s);
 
 bool why_in_suspend(const struct why_row *x); /* returns true if the process was suspended with sys:suspend/1 */
 
-/* What the innermost function of a process waits for. */
+/* The resource for which the innermost function of a process waits. */
 enum why_io {
     WHY_NO_IO,
     WHY_PORT_IO,    /* a busy port */
