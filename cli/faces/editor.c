@@ -35,7 +35,7 @@ struct editor {
     bool reading, ended, stopped, lent;
     bool readable;
     struct loop_fd keys, signals;
-    struct buf typed; /* bytes that libedit has not taken yet */
+    struct buf typed; /* keys that were read and that libedit has not taken yet */
     struct termios found;
 };
 
@@ -79,15 +79,15 @@ unsigned editor_height(const struct editor *l UNUSED)
     return terminal_rows();
 }
 
-/* libedit allocates memory for each cell of the screen, so an implausible size would exhaust the memory. */
+/* libedit allocates memory for each cell of the screen, so too large a size would exhaust the memory. */
 bool editor_fits(void)
 {
     return terminal_columns() * terminal_rows() <= CELLS_MOST;
 }
 
 /*
- * Moves *row and *col to where text ends on the screen. libedit shows a control character in 2 cells, an invalid byte
- * in 4, and an unprintable character in 8.
+ * Advances *row and *col by the cells that the text takes on the screen. libedit shows a control character in 2 cells,
+ * an invalid byte in 4, and an unprintable character in 8.
  */
 static void advance_cells(const char *at, const char *end, unsigned cols, size_t *row, size_t *col)
 {
@@ -172,13 +172,13 @@ static ssize_t to_out(void *data, const char *bytes, size_t len)
 
 static struct editor *only; /* the one editor, for editor_panic() */
 
-/* Sets the modes for the time between two lines: the terminal neither echoes nor edits keys that are typed ahead. */
+/* Sets the terminal for the time between two lines, so that keys that are typed ahead are neither echoed nor edited. */
 static void mute_terminal(struct editor *l)
 {
     struct termios t = l->found;
 
     t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-    t.c_iflag &= ~(tcflag_t)IXON; /* while Ctrl-S stops the terminal, a change of its modes would block */
+    t.c_iflag &= ~(tcflag_t)IXON; /* turns off Ctrl-S: while it stops the terminal, changing the modes would block */
     t.c_cc[VMIN] = 1;
     t.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
@@ -264,7 +264,7 @@ static void keys_ready(void *owner)
     struct editor *l = owner;
 
     l->readable = true;
-    l->keys.want_read = false; /* read_keys() sets want_read again after it has read the keys */
+    l->keys.want_read = false; /* read_keys() sets want_read again */
 }
 
 /* Reads the available keys into l->typed. Returns false if the terminal is gone. */
@@ -431,8 +431,8 @@ static void bind_keys(EditLine *el)
 }
 
 /*
- * Reads the file that libedit would read, if that is a regular file of at most EDITRC_MOST bytes: reading a device or a
- * pipe may never end.
+ * Reads the configuration file of libedit, if it is a regular file of at most EDITRC_MOST bytes. libedit would also
+ * read a device or a pipe, which may never end.
  */
 static void read_editrc(EditLine *el)
 {
@@ -472,7 +472,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
         only = l;
         mute_terminal(l); /* must precede el_init_fd(), which saves the current modes */
     }
-    /* Use UTF-8 in the line editor, whatever the environment says. */
+    /* Uses UTF-8 in the line editor, whatever the environment says. */
     if (!setlocale(LC_CTYPE, "C.UTF-8"))
         setlocale(LC_CTYPE, "");
     l->to = fopencookie(l, "w", (cookie_io_functions_t){.write = to_out});
@@ -495,7 +495,7 @@ struct editor *editor_new(struct loop *loop, struct out *out, const struct edito
     el_set(l->el, EL_SIGNAL, 0);
     el_set(l->el, EL_HIST, history, l->history);
     el_set(l->el, EL_GETCFN, get_key);
-    /* Use el_wset(), because el_set() leaks copies of these strings. */
+    /* Uses el_wset(), because el_set() leaks copies of these strings. */
     el_wset(l->el, EL_ADDFN, L"etrace-complete", L"Complete what stands before the cursor", editor_complete);
     bind_keys(l->el);
     read_editrc(l->el);

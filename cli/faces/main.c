@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program etrace: prepares the process, finds the command in the arguments and runs it. */
+/* The main function of etrace: prepares the process, chooses the command from the arguments, and runs it. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,12 +26,12 @@ static void no_memory(void)
     child_panic();
     ssize_t n = write(STDERR_FILENO, text, sizeof(text) - 1);
     (void)n;
-    _exit(ERR_RUN); /* closes the connection, so the node cleans up by itself */
+    _exit(ERR_RUN); /* also closes the connections, so each node cleans up by itself */
 }
 
 /*
- * Replaces malloc(), calloc() and realloc() in all code of this program, with --wrap of the linker, because libei does
- * not check their results.
+ * Wrappers for malloc(), calloc() and realloc() that end the process if there is no memory. The linker uses them in all
+ * code of the program (--wrap), because libei does not check the results.
  */
 void *__real_malloc(size_t size), *__real_calloc(size_t n, size_t size), *__real_realloc(void *old, size_t size);
 void *__wrap_malloc(size_t size), *__wrap_calloc(size_t n, size_t size), *__wrap_realloc(void *old, size_t size);
@@ -59,9 +59,9 @@ void *__wrap_realloc(void *old, size_t size)
 }
 
 /*
- * Handles signals that end the process: a fault, a request for a core dump, or, in a sandbox without signalfd, any
- * signal. Restores the terminal, removes temporary directories, and then lets the signal end the process
- * (SA_RESETHAND).
+ * Handles a signal that ends the process: a fault, a request for a core dump or, in a sandbox without signalfd, any
+ * other one. Restores the terminal and removes temporary directories. SA_RESETHAND has restored the default action, so
+ * raise() then ends the process.
  */
 static void on_end(int signal)
 {
@@ -89,13 +89,13 @@ static void hear_ends(void)
 
     for (int signal = 1; signal < NSIG; signal++)
         if (ends_process(signal) && !sigaction(signal, NULL, &found) &&
-            found.sa_handler == SIG_DFL) /* otherwise a sanitizer has set a handler, which stays */
+            found.sa_handler == SIG_DFL) /* otherwise a sanitizer has set a handler, which must stay */
             sigaction(signal, &act, NULL);
 }
 
 /*
- * Returns the command, and moves argv to the arguments of the command. The first word is the name of a command or of a
- * view, or else the first argument of `etrace trace`. Options may precede the name: `etrace -n shop ps`.
+ * Returns the command, and moves argv to its arguments. The first word names a command or a view; otherwise it is the
+ * first argument of `etrace trace`. Options may precede the name, as in `etrace -n shop ps`.
  */
 static const struct cmd *choose_command(char ***argv)
 {
@@ -124,8 +124,8 @@ static const struct cmd *choose_command(char ***argv)
 }
 
 /*
- * Opens a descriptor for each standard stream that is closed. Otherwise the next file that etrace opens would get such
- * a descriptor, and etrace would write its output into that file.
+ * Opens /dev/null for each standard stream that is closed. Otherwise the next file that etrace opens would become this
+ * stream, and etrace would write its output into the file.
  */
 static void keep_places(void)
 {
@@ -148,7 +148,8 @@ int main(int argc, char **argv)
     bool room = stack_size_ready(&e);
     mem_on_exhausted(no_memory);
     hear_ends();
-    argv += argc > 0 ? 1 : 0; /* choose_command() may overwrite the element before argv[0] */
+    /* choose_command() may overwrite argv[-1], so argv must not be the beginning of the array */
+    argv += argc > 0 ? 1 : 0;
     cmd_add(&cmd_repl);
     const struct cmd *c = choose_command(&argv);
     ctx_init(&ctx);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces the functions of the C library with which libedit reads and prints characters, in a static program. The
- * functions of the C library depend on files of the system's locales, which a container may lack. These functions
- * always use UTF-8.
+ * Replaces the functions of the C library with which libedit reads and prints characters, in a static program. Those of
+ * the C library need locale files of the system, which a container may lack. The replacements always use UTF-8.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Describes the terminal to libedit, in a static program, if the system has no description of the terminal, as in many
- * containers. All terminals of today understand these sequences of ECMA-48. Only libedit asks for capabilities.
+ * Describes the terminal to libedit in a static program, if the system has no description of it, as in many containers.
+ * Uses sequences of ECMA-48, which all terminals of today understand. Only libedit asks for the description.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Implements etrace repl: makes the parts of the session, reads lines, and runs the loop while the session waits. */
+/* Implements etrace repl: creates the parts of the session, reads lines, and runs the loop while the session waits. */
 #include "repl.h"
 
 #include <errno.h>
@@ -39,8 +39,8 @@ struct repl {
     struct repl_words *words;
     struct repl_complete *complete;
     struct repl_history history;
-    struct buf so_far;   /* the lines so far of an expression that continues on the next line */
-    bool idle_interrupt; /* the last key was Ctrl-C */
+    struct buf so_far;   /* the first lines of an expression that continues on the next line */
+    bool idle_interrupt; /* the last input was Ctrl-C, with no key after it */
 };
 
 /* ---- serving ---- */
@@ -64,7 +64,7 @@ static void repl_on_time(void *owner)
     r->base.timer.due = loop_sooner(loop_now() + 1000, next);
 }
 
-/* Counts the signal in ctx->interrupts, which ends waits. Any signal except SIGINT ends the session. */
+/* Handles SIGINT by counting it in ctx->interrupts, which ends waits. Any other signal ends the session. */
 static void repl_on_signal(void *owner, int signal)
 {
     struct repl *r = owner;
@@ -110,8 +110,9 @@ static void repl_serve(void *data)
 }
 
 /*
- * Handles Ctrl-C: the first stops the probes, or drops the line if nothing is traced, or says how to leave if the line
- * is empty. A second Ctrl-C, without a key in between, leaves. Returns true if editor_read() must end.
+ * Handles Ctrl-C. The first Ctrl-C stops the probes if any are traced; otherwise it discards the line; if the line is
+ * empty, it prints how to leave. A second Ctrl-C without a key in between ends the session. Returns true if
+ * editor_read() must return.
  */
 static bool handle_interrupt(void *data)
 {
@@ -152,7 +153,10 @@ static void forget_interrupt(void *data)
     ((struct repl *)data)->idle_interrupt = false;
 }
 
-/* Attaches again to the nodes whose sessions end because the process was stopped for about LEASE_MS or longer. */
+/*
+ * Attaches again to lost nodes if the process was stopped for about LEASE_MS or longer: the nodes have then ended their
+ * sessions.
+ */
 static void attach_again(void *data, int64_t stopped_ms)
 {
     struct repl *r = data;
@@ -167,8 +171,8 @@ static void attach_again(void *data, int64_t stopped_ms)
 }
 
 /*
- * Returns true if the text is an expression that continues on the next line: something is open (repl_is_open()), and
- * the last line is not empty.
+ * Returns true if an expression continues on the next line: repl_is_open() finds something open in it, and `empty` is
+ * false. `empty`: the last line is empty.
  */
 static bool goes_on(struct str text, bool empty)
 {
@@ -229,8 +233,8 @@ static void script_ready(void *owner)
 }
 
 /*
- * Waits for the next line of the script and appends it to `line`. Returns false if there is none, or if the session
- * ends. Ctrl-C meanwhile stops the probes, or ends the session if nothing is traced.
+ * Waits for the next line of the script and appends it to `line`. Ctrl-C stops the probes; if nothing is traced, it
+ * ends the session. Returns false if there are no more lines, or if the session ends.
  */
 static bool next_line(struct repl *r, struct script *s, struct buf *line)
 {
@@ -246,7 +250,8 @@ static bool next_line(struct repl *r, struct script *s, struct buf *line)
         }
         if (s->end || r->base.leaving)
             return false;
-        s->fd.want_read = s->in.len < LINE_MAX_BYTES; /* reading ends at a longer line: no expression is that long */
+        /* stops reading at a longer line, because no expression is so long */
+        s->fd.want_read = s->in.len < LINE_MAX_BYTES;
         s->end = s->end || !s->fd.want_read;
         repl_step(&r->base, -1);
         s->fd.want_read = false;
@@ -266,7 +271,7 @@ static void write_prompt(bool asked, const char *text)
     (void)n;
 }
 
-/* Runs the line. Rejects a NUL in the line, because all text after the NUL would be ignored. */
+/* Runs the line. Rejects a NUL in it, because the text after the NUL would be ignored. */
 static void run_piece(struct repl *r, struct buf *line)
 {
     struct err e;
@@ -315,8 +320,8 @@ static void from_script(struct repl *r)
 /* ---- beginning and end ---- */
 
 /*
- * Attaches to every named node. If no node is named, attaches to the only local node, if there is exactly one.
- * repl_begin() fails if a named node is missing.
+ * Attaches to every node that the options name, or else to the only node of this host, if there is just one.
+ * repl_begin() fails if a named node cannot be reached.
  */
 static bool attach_all(struct repl *r, struct err *e)
 {
@@ -332,12 +337,12 @@ static bool attach_all(struct repl *r, struct err *e)
             return false;
     while (repl_nodes_attaching(nodes) && !r->base.leaving && !repl_interrupted(&r->base))
         repl_step(&r->base, -1);
-    /* A person at the prompt sees which nodes are missing, so this is an error only for a script. */
+    /* For a script, a missing node is an error. A user at the prompt sees which nodes are missing. */
     return !repl_nodes_attaching(nodes) || editor_possible() ||
            err_set(e, ERR_RUN, "interrupted before all nodes were attached");
 }
 
-/* Takes the last events from the nodes, shows them, and ends the sessions on the nodes. */
+/* Ends the sessions on the nodes, after it has shown their last events. */
 static void repl_leave(struct repl *r)
 {
     repl_nodes_leave(r->parts.nodes);
@@ -434,11 +439,11 @@ static bool repl_begin(struct repl *r, struct err *e)
         repl_fail(b, e);
         return false;
     }
-    if (b->status && !repl_nodes_has_all(r->parts.nodes)) /* fails because a named node is missing */
+    if (b->status && !repl_nodes_has_all(r->parts.nodes)) /* a node that the options name is missing */
         return false;
     if (!repl_views_open(r->parts.views, true))
         return false;
-    /* A long recording takes long to read before it is continued, and a signal may end the program until then. */
+    /* If -o continues a long recording, etrace must read it first. Until then, a signal may end the program at once. */
     ctx_let_die(b->ctx, true);
     bool ok = repl_files_open(r->parts.files, e);
     ctx_let_die(b->ctx, false);
@@ -454,7 +459,7 @@ static int run_session(struct repl *r)
     struct err e;
     bool ok = repl_begin(r, &e);
 
-    b->ctx->leaves = true; /* a sudden exit would leave the terminal in other modes, and files without their end */
+    b->ctx->leaves = true; /* an exit without cleanup would leave the terminal in raw modes and the files incomplete */
     if (ok && editor_possible())
         ok = begin_typing(r, &e) || (repl_fail(b, &e), false);
     if (ok && b->line)
@@ -469,13 +474,13 @@ static int run_session(struct repl *r)
     b->ctx->talk = NULL;
     bool person = b->line != NULL;
     editor_free(b->line);
-    /* A person at the prompt has seen the errors, so only a script gets their status. */
+    /* Only a script gets the status of errors. A user at the prompt has seen them already. */
     return person && ok ? 0 : b->status;
 }
 
 /*
- * Returns true, with an error, if an option of snapshots is set that only etrace trace has. etrace repl parses these
- * options only to report this error.
+ * Returns true, with an error, if an option is set that only etrace trace has (snapshot_group). etrace repl parses
+ * these options only to report this error.
  */
 static bool refuses_snapshots(const struct recorder_opts *o, struct err *e)
 {

@@ -17,18 +17,19 @@
 
 #define WAIT_MS 700
 #define KEPT_MS 15000
-#define LISTS 32              /* lists in the cache */
-#define LISTED 200            /* names in one list of candidates */
-#define BYTES_MOST (4u << 20) /* limit for the names in a list, because a hostile node may send names without end */
+#define LISTS 32   /* number of lists in the cache */
+#define LISTED 200 /* limit for the names that are shown as candidates */
+/* Limit for the bytes of the names in a list, because a hostile node may send names without end. */
+#define BYTES_MOST (4u << 20)
 #define REQUEST_MS 10000
 
-/* A list of names that the node has sent, in the node's order. */
+/* A list of names that a node has sent, in the order of the node. */
 struct list {
-    char *what; /* contents, as in the request: "modules", "functions lists", "record lists", … */
+    char *what; /* the kind of names, as in the request: "modules", "functions lists", "record lists", … */
     char **names;
     size_t count, cap, bytes;
     int64_t at;
-    bool whole; /* the node has sent all names or BYTES_MOST bytes, so etrace asks for no more */
+    bool whole; /* complete: the node has sent all names, or the list has BYTES_MOST bytes */
     uint32_t request;
 };
 
@@ -56,7 +57,8 @@ static void repl_complete_forget(struct repl_complete *c)
 }
 
 /*
- * Drops all lists if another node is current now, or if a node was lost or detached. Returns true if it dropped them.
+ * Drops all lists if another node has become current, or if a node was lost or detached. Returns true if it has dropped
+ * them.
  */
 static bool forget_outdated(struct repl_complete *c)
 {
@@ -134,8 +136,8 @@ void repl_complete_on_answer(struct repl_complete *c, const struct session_reply
 }
 
 /*
- * Returns the list in the cache, or asks the node and serves all other events until the node has answered. Returns NULL
- * if the node does not answer within WAIT_MS.
+ * Returns a list from the cache. If it is missing or old, requests it from the node, and serves all other events until
+ * the answer arrives. Returns NULL if the node does not answer within WAIT_MS.
  */
 static const struct list *names_of(struct repl_complete *c, const char *what)
 {
@@ -158,7 +160,8 @@ static const struct list *names_of(struct repl_complete *c, const char *what)
     l->what = mem_strndup(what, strlen(what));
     while (!l->whole && loop_now() < until && !c->base->leaving && !c->base->ctx->interrupts) {
         if (!l->request)
-            repl_complete_ask(c, l); /* asks again, because the worker process of the node may have been busy */
+            /* repeats the request until it is answered, because the worker process of the node may have been busy */
+            repl_complete_ask(c, l);
         repl_step(c->base, MIN(until, loop_now() + 20));
         if (forget_outdated(c))
             return NULL;
@@ -172,10 +175,10 @@ struct offer {
     struct str typed;
     char **items;
     size_t count, cap;
-    const char *behind; /* text that is inserted after the item if there is only one */
+    const char *behind; /* text to insert after the item if it is the only one */
 };
 
-/* Returns true if all characters of the name can be printed. Other names are not offered. */
+/* Returns true if all characters of the name can be printed. Otherwise the name is not offered. */
 static bool repl_complete_shows(const char *at, const char *end)
 {
     while (at < end) {
@@ -264,7 +267,7 @@ static bool put_quoted(struct buf *b, const char *name, char quote)
     return true;
 }
 
-/* Offers the functions of a module, those with other names in quotes. */
+/* Offers the functions of a module. Puts names that need quotes in quotes. */
 static void offer_functions(struct repl_complete *c, struct offer *o, bool elixir, struct str module)
 {
     struct buf b = {0};
@@ -291,12 +294,12 @@ static bool in_name(char c)
 }
 
 /*
- * Offers the records of the module before the # at the end of `left`. Without a module there, offers the records of the
- * modules whose functions the expression selects.
+ * Offers records before a # at the end of `left`: those of the module before the #, or else those of the modules whose
+ * functions the expression selects.
  */
 static void offer_records_of(struct repl_complete *c, struct offer *o, struct str left)
 {
-    const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* a # follows `end` */
+    const char *end = left.at + left.len - 1, *at = end, *from = left.at; /* points to the # */
 
     while (at > left.at && in_name(at[-1]))
         at--;
@@ -405,7 +408,10 @@ static bool starts_with(struct str s, const char *with)
     return s.len >= strlen(with) && !memcmp(s.at, with, strlen(with));
 }
 
-/* Returns the offset after the last occurrence of `what`, a sign or a whole word, or SIZE_MAX if there is none. */
+/*
+ * Returns the offset after the last occurrence of `what` in the text, or SIZE_MAX if there is none. `what` is a sign or
+ * a whole word.
+ */
 static size_t last_of(struct str s, const char *what)
 {
     size_t n = strlen(what), best = SIZE_MAX;
@@ -422,14 +428,17 @@ static size_t last_of(struct str s, const char *what)
     return best;
 }
 
-/* Returns the offset behind the quote that is open at the end of the text, or SIZE_MAX if none is. */
+/*
+ * Returns the offset after the quotation mark that is not closed at the end of the text, or SIZE_MAX if there is none.
+ */
 static size_t open_quote(struct str s)
 {
     size_t open = SIZE_MAX;
 
     for (size_t i = 0; i < s.len; i++) {
         const bool begins = open == SIZE_MAX;
-        if (s.at[i] == '\\' || (begins && s.at[i] == '$')) /* the next character is no quote */
+        /* skips the next character, which is escaped and no quotation mark */
+        if (s.at[i] == '\\' || (begins && s.at[i] == '$'))
             i++;
         else if (begins ? s.at[i] == '\'' || s.at[i] == '"' : s.at[i] == s.at[open - 1])
             open = begins ? i + 1 : SIZE_MAX;
@@ -437,7 +446,10 @@ static size_t open_quote(struct str s)
     return open;
 }
 
-/* Returns the module before the ':' or the '.' at the end of the text, without quotes. It is empty if there is none. */
+/*
+ * Returns the module, without quotes, before the ':' or '.' at the end of the text. Returns an empty text if there is
+ * none.
+ */
 static struct str module_before(struct str s)
 {
     size_t end = s.len ? s.len - 1 : 0, at = end;
@@ -454,7 +466,10 @@ static struct str module_before(struct str s)
     return (struct str){s.at + at, end - at};
 }
 
-/* Offers names that stand in the open quote. The rest of each item, such as the arity, follows the closing quote. */
+/*
+ * Offers names in the open quotes. In a candidate, the closing quotation mark and the rest of the item, such as the
+ * arity, follow the name.
+ */
 static void offer_quoted(struct repl_complete *c, struct offer *o, const char *what, char quote)
 {
     const struct list *l = names_of(c, what);
@@ -468,7 +483,10 @@ static void offer_quoted(struct repl_complete *c, struct offer *o, const char *w
     buf_release(&b);
 }
 
-/* Offers modules in single quotes, and functions of the module before the quote. Returns false if neither fits. */
+/*
+ * Completes a text in open quotes: a module in single quotes, or a function of the module before the quotes. Returns
+ * false if it can be neither.
+ */
 static bool in_quotes(struct repl_complete *c, struct offer *o, struct str before, size_t open)
 {
     const char quote = before.at[open - 1];
@@ -600,9 +618,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/*
- * Sorts the items and removes duplicates, in less than quadratic time, because there may be tens of thousands of names.
- */
+/* Sorts the items and removes duplicates. Must be fast, because there may be tens of thousands of names. */
 static void sort_offer(struct offer *o)
 {
     size_t n = 0;

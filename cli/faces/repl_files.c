@@ -6,7 +6,7 @@
 
 #include "../ground/mem.h"
 
-#define SLICE_MS 8 /* time after which repl_files_pump() returns, so that keys are read */
+#define SLICE_MS 8 /* limit for one call of repl_files_pump(), so that keys are handled */
 #define BACKLOG_MOST ((size_t)1 << 20)
 
 struct repl_files {
@@ -82,7 +82,7 @@ size_t repl_files_behind(const struct repl_files *f)
     return reel_behind(f->reel);
 }
 
-/* Ends the wait on Ctrl-C, because a file may be a pipe that nobody reads. */
+/* Also ends when the user types Ctrl-C, because a file may be a pipe that nobody reads. */
 bool repl_files_catch_up(struct repl_files *f)
 {
     const struct reel *l = f->reel;

@@ -103,7 +103,7 @@ void repl_history_add(struct repl_history *h, struct str line)
     editor_remember(h->line, buf_cstr(&b));
     buf_char(&b, '\n');
     ssize_t n = h->fd >= 0 ? write(h->fd, b.data, b.len) : 0;
-    (void)n; /* if writing fails, the session continues without a history */
+    (void)n; /* if writing fails, the line is lost from the history and the session continues */
     buf_release(&b);
 }
 

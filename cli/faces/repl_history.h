@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the lines of earlier sessions and of this one in a file, for the line editor. Neither answers of a node nor
- * lines that begin with a space are kept. Each line is appended at once, so no line is lost if the program ends
- * suddenly.
+ * Keeps the lines of this session and of earlier ones in a file, for the line editor. Does not keep answers of nodes,
+ * and no lines that begin with a space. Appends each line at once, so that a crash loses none.
  */
 #ifndef ETRACE_REPL_HISTORY_H
 #define ETRACE_REPL_HISTORY_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bundles the parts of the interactive mode that the :commands use. repl.c makes the parts and connects them. */
+/* Bundles the parts of the interactive mode that :commands use. repl.c creates and connects the parts. */
 #ifndef ETRACE_REPL_PARTS_H
 #define ETRACE_REPL_PARTS_H
 
