@@ -11,14 +11,15 @@
 #define RETRY_MS 1000
 
 struct repl_node {
-    bool met;  /* the node has been attached in this session */
-    bool lost; /* the connection to the node was lost after the node was attached */
+    bool met;  /* the node was attached at least once in this session */
+    bool lost; /* the connection was lost after the node had been attached */
     enum repl_wish wish;
-    unsigned refusals; /* number of consecutive retries that the node has refused */
-    int64_t wanted;    /* a node that is lost before this loop_now() time is attached again, also with :reattach off */
-    int64_t retry_at;  /* loop_now() time of the next retry; -1: none */
+    unsigned refusals; /* number of retries in a row that the node has refused */
+    /* if the node is lost before this loop_now() time, it is attached again even with :reattach off */
+    int64_t wanted;
+    int64_t retry_at; /* loop_now() time of the next retry; -1: none */
     char name[NODE_NAME_MAX + 1];
-    bool detached; /* etrace is detaching from the node, so a failure of its session is not reported */
+    bool detached; /* etrace is detaching from the node, so a failure of its session is not an error */
 };
 
 struct repl_nodes {
@@ -27,7 +28,7 @@ struct repl_nodes {
     struct session_set sessions;
     struct node_merge merge;
     struct repl_node nodes[PEERS_MAX]; /* indexed like the peers */
-    int current;                       /* index of the peer that :commands ask; -1: none */
+    int current;                       /* index of the current node in `peers`; -1: none */
     bool leaving;                      /* repl_nodes_leave() has begun */
     unsigned epoch;
 };
@@ -129,7 +130,7 @@ void repl_nodes_choose(struct repl_nodes *n, const struct peer *p)
     n->epoch++;
 }
 
-/* Makes the first attached node the current one, if the current node is neither attached nor CONNECTING. */
+/* Keeps the current node if it is attached or CONNECTING. Otherwise chooses the first attached node. */
 static void choose_current(struct repl_nodes *n)
 {
     if (repl_nodes_current(n) || (n->current >= 0 && peers_of(n)->items[n->current].state == PEER_CONNECTING))
@@ -182,7 +183,7 @@ bool repl_nodes_attach(struct repl_nodes *n, const char *name, enum repl_wish wi
     return true;
 }
 
-/* Detaches from the node, and waits for the remaining events of the node. */
+/* Detaches from the node, and waits until its last events have arrived. */
 static void leave_node(struct repl_nodes *n, struct peer *p)
 {
     n->nodes[p->index].detached = true;
@@ -236,7 +237,7 @@ static void repl_nodes_on_batch(void *data, struct peer *p, const void *batch, s
     struct repl_nodes *n = data;
     struct err e;
 
-    if (n->nodes[p->index].lost) /* a late batch of a session that has failed */
+    if (n->nodes[p->index].lost) /* drops a batch that arrives after the session has failed */
         return;
     if (n->base->options.limit.ring.on) /* the batch may have begun or ended a snapshot */
         repl_wake(n->base);
@@ -259,7 +260,7 @@ static void repl_nodes_on_ready(void *data, struct peer *p)
     choose_current(n);
     bool back = node->lost;
     *node = (struct repl_node){.met = true, .retry_at = -1};
-    /* Call it before node_merge_up(): it may open a new view, and the note of node_merge_up() must reach that view. */
+    /* Must precede node_merge_up(): ready() may open a new view, which must show the note of node_merge_up(). */
     n->handlers.ready(n->handlers.data, p);
     if (back)
         node_merge_up(&n->merge, p, &e);

@@ -39,7 +39,7 @@ void repl_options_each(void (*each)(void *data, const char *name, const char *he
 {
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         for (size_t k = 0; k < groups[i].group->count; k++)
-            if (strcmp(groups[i].group->rows[k].name, "as") != 0) /* :as is a :command, not a setting */
+            if (strcmp(groups[i].group->rows[k].name, "as") != 0) /* :as is a :command, so it is not a setting */
                 each(data, groups[i].group->rows[k].name, groups[i].group->rows[k].help);
 }
 
@@ -50,7 +50,9 @@ static void *option_value(struct repl_options *options, const struct repl_option
     return (char *)options + which->offset + which->row->offset;
 }
 
-/* Returns true for the options that are lists: a new value is added. A new value of any other option replaces the old.
+/*
+ * Returns true for options whose new values are added to the old ones. For all other options, a new value replaces the
+ * old one.
  */
 static bool keeps_old_values(const struct opt *o)
 {
@@ -169,7 +171,7 @@ void repl_option_keep(struct repl_old_value *old)
 
 /* ---- printing ---- */
 
-/* Appends what the help of the row says about the default. Used for a default that no number can express. */
+/* Appends the default of an option, as the help of the option describes it, if no number can express it. */
 static void put_default(struct buf *b, const struct opt *o)
 {
     static const char before[] = "(default ";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds the values of the options of a tracing command. In the interactive mode, each option is a setting of the same
- * name, and the row of the option says what values it takes. This file only reads and writes values; repl_settings.h
- * makes them effective.
+ * Stores the values of the options of a tracing command. In the interactive mode, each option is a setting of the same
+ * name, and the row of the option says which values it accepts. This file only reads and writes the values;
+ * repl_settings.h makes a change effective.
  */
 #ifndef ETRACE_REPL_OPTIONS_H
 #define ETRACE_REPL_OPTIONS_H
@@ -18,24 +18,25 @@ struct repl_options {
     struct limit_opts limit;
     struct recorder_opts recorder;
     struct view_opts view;
-    bool reattach;      /* a lost node is attached again when it is reachable */
-    struct arena arena; /* owns the texts of all values, old ones too, until the session ends */
+    bool reattach;      /* attach again to a lost node when it can be reached */
+    struct arena arena; /* owns the texts of all values until the session ends, even after a value has changed */
 };
 
 /* An option that is a setting of the interactive mode. */
 struct repl_option {
     const struct opt_group *group;
     const struct opt *row;
-    size_t offset; /* byte offset of the group's values in struct repl_options */
+    size_t offset; /* offset in struct repl_options at which the struct of the group begins */
 };
 
-bool repl_option_find(const char *name, struct repl_option *ret); /* finds a setting; accepts :greps for --grep, too */
-const struct opt *repl_setting_row(const char *name);             /* returns NULL if no setting has this name */
+/* Finds a setting by name; also accepts :greps for --grep. */
+bool repl_option_find(const char *name, struct repl_option *ret);
+const struct opt *repl_setting_row(const char *name); /* returns NULL if there is no such setting */
 void repl_options_each(void (*each)(void *data, const char *name, const char *help), void *data);
 
 /*
- * The value of an option before a change. Owns the old list until repl_option_undo() or repl_option_keep() ends the
- * change.
+ * The old value of an option while it is being changed. Owns the old list until the change ends with repl_option_undo()
+ * or repl_option_keep().
  */
 struct repl_old_value {
     char bytes[sizeof(struct texts)];
@@ -43,8 +44,8 @@ struct repl_old_value {
 };
 
 /*
- * Sets the option from `text`, or to its default if `text` is empty. Returns false, with an error, if `text` is no
- * value of the option.
+ * Sets the option to the value in `text`, or to its default if `text` is empty. Returns false, with an error, if the
+ * option does not accept the value.
  */
 bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text,
                         struct repl_old_value *ret_old, struct err *e);
@@ -52,7 +53,7 @@ void repl_option_undo(struct repl_options *o, const struct repl_option *which, s
 void repl_option_keep(struct repl_old_value *old);
 
 void repl_options_list(const struct repl_options *o, struct buf *to);
-/* Changes the names of options in the error to those of settings: --size becomes :size. */
+/* In the text of the error, replaces options by the settings of the same name: --size becomes :size. */
 void repl_options_reword(struct err *e);
 
 #endif

@@ -155,8 +155,8 @@ bool probe_list_has_ended(const struct probe_list *l)
 }
 
 /*
- * Appends one probe in the format of a recording. Omits the number if the reader would assign the same number by
- * counting.
+ * Appends a probe in the format of a recording. Leaves out its number if it equals *number, which the reader computes
+ * itself.
  */
 static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t *number)
 {
@@ -172,7 +172,7 @@ static void put_probe(struct buf *to, const struct probe *p, bool labels, size_t
     *number = p->number + p->nspecs;
 }
 
-/* Adds labels only if there is more than one probe. */
+/* Adds a label to a single probe only if the user has chosen it. */
 void probe_list_specs(const struct probe_list *l, const struct what_opts *what, const struct exprs *exprs, bool told,
                       struct buf *to)
 {
@@ -208,7 +208,7 @@ void probe_list_print(const struct probe_list *l, struct buf *to)
         if (p->gone)
             continue;
         buf_printf(to, "%-8s ", p->label);
-        for (const char *at = p->text; *at; at++) /* prints the probe on one line, as the history does */
+        for (const char *at = p->text; *at; at++) /* prints the probe on one line, like the history */
             buf_char(to, *at == '\n' ? ' ' : *at);
         buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }

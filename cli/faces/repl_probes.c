@@ -11,37 +11,37 @@
 #include "repl_syntax.h"
 
 #define RECORD_MS 10000
-#define PROMPT_MS 1000     /* time after which the prompt returns, even if a node has not answered */
-#define ON_THEIR_WAY_MS 60 /* time within which the last events of stopped probes arrive */
+#define PROMPT_MS 1000     /* limit for the time until the prompt returns, if a node does not answer */
+#define ON_THEIR_WAY_MS 60 /* time in which the last events of stopped probes arrive */
 
 struct repl_probes {
     struct repl_base *base;
     struct repl_nodes *nodes;
     struct probe_list list;
-    uint64_t mark; /* mark of the last request */
-    bool armed;    /* the last request contains probes */
-    bool arming;   /* the message that all nodes trace the probes is not printed yet */
+    uint64_t mark; /* mark of the last request, which its events carry */
+    bool armed;    /* the last request has probes */
+    bool arming;   /* the message that the nodes trace the probes was not printed yet */
     bool asking;   /* repl_probes_arm_all() waits for answers, and handles a refusal itself */
     struct {
-        bool waits; /* a node has refused the last request; the timer handles the refusal in the next turn */
+        bool waits; /* a node has refused the last request, and the timer will handle that */
         struct err why;
-        uint64_t took; /* mark of the last request that this node had accepted before */
+        uint64_t took; /* mark of the last request that the node had accepted before this one */
     } refusal;
     struct {
-        bool due;                /* the node was attached after the last request, and must be asked */
-        bool alone;              /* only this node was asked, so its refusal drops no probe */
+        bool due;                /* the node was attached after the last request, so the request must be sent to it */
+        bool alone;              /* the request was sent to this node alone, so a refusal drops no probe */
         uint64_t took;           /* mark of the last request that this node has accepted */
     } peers[PEERS_MAX];          /* indexed like the peers */
-    unsigned needs[PROBES_FORS]; /* set by repl_probes_collect() */
+    unsigned needs[PROBES_FORS]; /* by enum repl_probes_for; set by repl_probes_collect() */
     int64_t until;               /* loop_now() time at which :for stops the probes; -1: never */
-    int64_t stopped;             /* loop_now() time to print that the probes are stopped; -1: never */
+    int64_t stopped;             /* loop_now() time to print that the probes have stopped; -1: never */
 };
 
 /* ---- arming ---- */
 
 /*
- * Returns true if events of ended probes may arrive after the next request: nodes that record send them with a later
- * snapshot.
+ * Returns true if events of stopped or dropped probes may arrive after the next request. Nodes that record send such
+ * events with a later snapshot.
  */
 static bool keeps_ended(const struct repl_probes *ps)
 {
@@ -85,14 +85,14 @@ static bool begin_request(struct repl_probes *ps, const struct texts *all, struc
     return ok;
 }
 
-/* Sends the request, without waiting for answers. Refusals arrive in repl_probes_on_refused(). */
+/* Sends the request, and does not wait for answers. A refusal calls repl_probes_on_refused(). */
 static bool send_request(struct repl_probes *ps, struct err *e)
 {
     struct texts all = {0};
 
     ps->until = -1;
     ps->refusal.waits = false;
-    /* If etrace cannot send the request, go_without() drops the probes that the request before did not have. */
+    /* If the request cannot be sent, go_without() drops the probes that the previous request did not contain. */
     ps->refusal.took = ps->mark;
     for (size_t i = 0; i < PEERS_MAX; i++)
         ps->peers[i].alone = false;
@@ -121,7 +121,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
         interrupted = repl_interrupted(ps->base);
     }
     ps->asking = false;
-    repl_wake(ps->base); /* nodes may have been attached meanwhile */
+    repl_wake(ps->base); /* nodes that were attached meanwhile need the request */
     if (interrupted)
         return err_set(e, ERR_RUN, "interrupted before all nodes answered");
     if (ok && ps->refusal.waits)
@@ -132,8 +132,8 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 }
 
 /*
- * Handles a refused request: drops the probes that were new to the node that refused, and asks again. If that node has
- * accepted all probes before, drops the probes that any node has not accepted; if there are none, stops all probes.
+ * Handles a refused request: drops the probes that the refusing node had not accepted before, and sends a new request.
+ * If there are none, drops the probes that any node has not accepted. If there are none either, stops all probes.
  */
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
@@ -151,7 +151,7 @@ void repl_probes_arm(struct repl_probes *ps)
         go_without(ps, &e);
 }
 
-/* Handles a refusal that arrived while repl_probes_arm_all() was not waiting. */
+/* Handles a refusal that arrived when repl_probes_arm_all() was not waiting for it. */
 static void repl_probes_settle(struct repl_probes *ps)
 {
     if (!ps->refusal.waits)
@@ -168,7 +168,7 @@ static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record
     struct buf told = {0};
     struct etf answer;
 
-    /* Wait until no request is open, because a node takes one request at a time. */
+    /* Waits until the request to trace is answered, because a node handles one request at a time. */
     while (session_set_arming(repl_nodes_run(ps->nodes)) && !ps->base->leaving && !ps->base->ctx->interrupts)
         repl_step(ps->base, -1);
     bool ok = peer_request(p, request, RECORD_MS, &told, e);
@@ -184,8 +184,8 @@ static bool ask_for_record(struct repl_probes *ps, struct peer *p, struct record
 }
 
 /*
- * Asks the current node for the records of the expression, and returns them as the text of a header. When the
- * expression is traced, each node uses its own records.
+ * Asks the current node for the records in the expression, and returns their definitions as the text of a header. For
+ * tracing, each node uses its own definitions.
  */
 static bool find_records(struct repl_probes *ps, const struct texts *one, struct buf *ret, struct err *e)
 {
@@ -221,7 +221,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     struct exprs exprs;
     bool later = false;
 
-    repl_probes_settle(ps); /* a refusal that is pending concerns earlier probes */
+    repl_probes_settle(ps); /* a refusal that was not handled yet is about earlier probes */
     while (*expr == ' ' || *expr == '\t')
         expr++;
     *ret_expr = expr;
@@ -312,7 +312,7 @@ const struct probe_list *repl_probes_list(const struct repl_probes *ps)
 
 /* ---- handlers of the nodes ---- */
 
-/* Prints that all nodes trace the probes, if no node still has to answer. */
+/* Prints that the nodes trace the probes, unless a node still has to answer. */
 static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
 {
     size_t running = probe_list_running(&ps->list);
@@ -340,7 +340,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
     char of[NODE_NAME_MAX + 4] = "";
     struct buf counts = {0};
 
-    /* This is the answer to the last request: answers to earlier ones are dropped before this handler. */
+    /* Answers to earlier requests are dropped before this handler, so `result` is about the last request. */
     ps->peers[peer->index].took = ps->mark;
     if (repl_nodes_attached(ps->nodes) > 1)
         snprintf(of, sizeof(of), "%s: ", peer_name(peer) ? peer_name(peer) : "the node");
@@ -350,7 +350,7 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
         ctx_say(ps->base->ctx, "%s%llu function%s", of, (unsigned long long)functions, PLURAL(functions));
         return;
     }
-    ps->arming = true; /* prints the line even if only one node was asked */
+    ps->arming = true; /* so the message is printed even if only this node was asked */
     buf_printf(&counts, " · %llu function%s · %llu process%s", (unsigned long long)functions, PLURAL(functions),
                (unsigned long long)result->processes, PLURAL_ES(result->processes));
     look_at_arming(ps, of, buf_cstr(&counts));
