@@ -10,24 +10,24 @@
 #include "../trace/outputs.h"
 #include "../trace/snapshot_round.h"
 
-#define TRIGGER "trigger" /* label of the probe for the system event that takes snapshots */
+#define TRIGGER "trigger" /* label of the probe for the system event that triggers snapshots */
 
 struct repl_recorder {
     struct repl_base *base;
     struct repl_nodes *nodes;
     struct repl_probes *probes;
     struct snapshot_round round;
-    uint64_t ended;            /* snapshots */
-    uint32_t asked[PEERS_MAX]; /* number of the open request for a snapshot; 0: none is open */
+    uint64_t ended;            /* number of snapshots that have ended */
+    uint32_t asked[PEERS_MAX]; /* id of the request for a snapshot, by peer; 0: none is open */
 };
 
 /* ---- settings ---- */
 
-/* Holds the settings of the recorder until they take effect. */
+/* The settings of the recorder, before they take effect. */
 struct settings {
     struct limit_opts limit;
     struct buf filter;
-    unsigned needs; /* of the condition */
+    unsigned needs; /* what the condition needs of an event */
 };
 
 static bool read_condition(const struct repl_recorder *r, const char *when, struct settings *p, struct err *e)
@@ -60,7 +60,7 @@ static bool require_numbered(const struct texts *outputs, struct err *e)
     return any;
 }
 
-/* Reads the settings. The caller must release their filter, also after an error. */
+/* Reads the settings into *p. The caller must release p->filter, even after an error. */
 static bool read_settings(const struct repl_recorder *r, struct settings *p, struct err *e)
 {
     const struct repl_options *o = &r->base->options;
@@ -81,11 +81,11 @@ static void use_settings(struct repl_recorder *r, const struct settings *p)
     r->base->options.limit.ring = p->limit.ring;
     sessions->plan = PLAN_ALL;
     sessions->plan.recorder = p->limit.ring.on ? PLAN_NODES_RECORD : PLAN_STREAMS;
-    /* Copy the filter into the arena, because requests that are being prepared borrow it. */
+    /* Copies the filter into the arena, because requests in preparation borrow it. */
     sessions->plan.filter = (struct str){len ? arena_strndup(&r->base->options.arena, p->filter.data, len) : NULL, len};
 }
 
-/* Returns false, with an error, if the release of an attached node lacks the system event. */
+/* Returns false, with an error, if the OTP release of an attached node lacks the system event. */
 static bool nodes_have(const struct repl_recorder *r, const char *event, struct err *e)
 {
     const struct peers *peers = repl_nodes_peers(r->nodes);
@@ -105,7 +105,7 @@ static bool nodes_have(const struct repl_recorder *r, const char *event, struct 
     return ok;
 }
 
-/* Adds the probe for the system event that takes snapshots, if --snapshot-when names one. */
+/* Adds the probe for the system event that triggers snapshots, if --snapshot-when names such an event. */
 static bool add_trigger(struct repl_recorder *r, const struct ring_opts *ring, struct err *e)
 {
     struct buf line = {0};
@@ -175,7 +175,8 @@ bool repl_recorder_set(struct repl_recorder *r, struct err *e)
             scroll_of_recorders(r->base->scroll, SCROLL_RECORDERS);
         use_settings(r, &wanted);
         repl_nodes_reopen(r->nodes);
-        if (!wanted.limit.ring.on) /* the nodes were recorders until repl_nodes_reopen() had left them */
+        /* The nodes record until repl_nodes_reopen() has detached from them. */
+        if (!wanted.limit.ring.on)
             scroll_of_recorders(r->base->scroll, SCROLL_STREAMS);
         repl_probes_collect(r->probes, PROBES_FOR_TRIGGER, wanted.needs);
         if (before.system && !wanted.limit.ring.system)
@@ -209,7 +210,7 @@ bool repl_recorder_refuses(const char *name, struct err *e)
 
 /* ---- snapshots ---- */
 
-/* Requests a snapshot from each node that has sent none in this round. */
+/* Requests a snapshot from each node that has not sent one in this round. */
 static void ask_lacking(struct repl_recorder *r)
 {
     struct peers *peers = repl_nodes_peers(r->nodes);
@@ -240,7 +241,7 @@ void repl_recorder_tick(struct repl_recorder *r)
             snapshot_round_asked(&r->round, p->index, false);
         }
     }
-    /* A node that is detached sends its last events as a snapshot, for which the other nodes are not asked. */
+    /* A node from which etrace detaches sends its last events as a snapshot. The other nodes need not send one then. */
     if (snapshot_round_begins(&r->round) && !leaving && r->base->options.limit.ring.on)
         ask_lacking(r);
     r->ended += snapshot_round_ends(&r->round);

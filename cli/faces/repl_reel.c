@@ -71,8 +71,8 @@ enum pipeline_status reel_keep_order(struct reel *reel, struct repl_base *base, 
     for (size_t i = 0; repl_nodes_several(nodes) && i < peers->count; i++) {
         const struct peer *p = &peers->items[i];
         /*
-         * A node that records also sends a snapshot when it is detached, so the other nodes wait for the snapshot, but
-         * not for long (node_merge.h).
+         * The next events of a node that records may be of any age, so events of the other nodes wait for its snapshot,
+         * but not for long (node_merge.h). Such a node also sends a snapshot when etrace detaches from it.
          */
         const bool records = base->options.limit.ring.on && peer_is_there(p);
         if (records && scroll_records(base->scroll, p->index))

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes settings. The group of an option decides how a change takes effect: the nodes get a new request for the
- * probes, or new sessions, or the view is opened again.
+ * Changes settings. The group of the option decides how a change takes effect: by a new request for the probes, by new
+ * sessions with the nodes, or by opening the view again.
  */
 #include "repl_settings.h"
 
 #include <string.h>
 
 /*
- * Returns true if the option is part of a session, so a change needs new sessions. This process handles --limit, --for
- * and --on-loss.
+ * Returns true if the option is a part of each session, so a change needs new sessions. The three
+ * options in `ours` only concern this process.
  */
 static bool of_session(const struct opt *o)
 {
@@ -21,7 +21,10 @@ static bool of_session(const struct opt *o)
     return true;
 }
 
-/* Returns true if the option selects events, so a new value shows the captured events once more. */
+/*
+ * Returns true if the option selects events. The view then begins again with the oldest captured event, to show them
+ * with the new value.
+ */
 static bool selects_events(const struct opt *o)
 {
     static const char *const names[] = {"grep", "where", "invert", "json", "summary"};
@@ -33,8 +36,8 @@ static bool selects_events(const struct opt *o)
 }
 
 /*
- * Returns false, with an error, if no expression can be compiled with the options, for example because of a file of
- * --hrl.
+ * Returns false, with an error, if the options make every expression invalid, for example because a file of --hrl
+ * cannot be read.
  */
 static bool require_readable(const struct repl_parts *r, struct err *e)
 {
@@ -48,8 +51,8 @@ static bool require_readable(const struct repl_parts *r, struct err *e)
 }
 
 /*
- * Makes the new value effective. Returns false if this fails; the error is in e, or e->text is empty if the error is
- * already printed.
+ * Applies the new value. `with` is true if the user has typed a value. Returns false if this fails; e->text is then the
+ * error, or empty if the error was printed already.
  */
 static bool take_effect(const struct repl_parts *r, const struct repl_option *which, bool with, struct err *e)
 {
@@ -79,8 +82,8 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
 }
 
 /*
- * Removes the quotes around an expression that only a shell needs. An expression that is one quoted atom is no
- * condition, so quotes around the whole text can only be meant for a shell.
+ * Removes quotes around the whole text of an expression: a user may type them as in a shell. In the language, they
+ * would make the expression an atom, which is never a valid condition.
  */
 static char *strip_quotes(const struct opt *o, char *text)
 {
@@ -92,7 +95,7 @@ static char *strip_quotes(const struct opt *o, char *text)
     return text + 1;
 }
 
-/* Changes the value, and restores the old value if the new one cannot take effect. */
+/* Changes the value, and restores the old one if the change cannot take effect. */
 static int do_setting(const struct repl_parts *r, const struct repl_option *which, char *rest)
 {
     const char *when = r->base->options.recorder.when;
@@ -102,7 +105,7 @@ static int do_setting(const struct repl_parts *r, const struct repl_option *whic
 
     if (which->group == &recorder_group && !strcmp(rest, "off")) {
         *rest = 0;
-        /* Also removes the condition, because a condition alone makes the nodes record. */
+        /* Also removes the condition, because nodes record if there is a condition, even without :ring. */
         if (!strcmp(which->row->name, "ring"))
             r->base->options.recorder.when = NULL;
     }

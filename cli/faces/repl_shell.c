@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a command of the shell in the session. */
+/* Runs a command of etrace, such as `ls`, inside the interactive session. */
 #include "repl_shell.h"
 
 #include <stdint.h>
@@ -15,7 +15,7 @@ static bool takes_group(const struct cmd *c, const struct opt_group *group)
     return false;
 }
 
-/* Returns the row of the option -x or --long, or NULL if the command has no such option. */
+/* Returns the row of the option that is written as -x or --long, or NULL if the command has no such option. */
 static const struct opt *option_of(const struct cmd *c, const char *word)
 {
     for (const struct opt_group *const *g = c->groups; *g; g++)
@@ -27,7 +27,10 @@ static const struct opt *option_of(const struct cmd *c, const char *word)
     return NULL;
 }
 
-/* Returns true if the option says how to connect. The others say which node, or what to do when it is lost. */
+/*
+ * Returns true if the option says how to connect to a node. The options in `others` say which node, or what happens
+ * when it is lost.
+ */
 static bool is_how(const struct opt *o)
 {
     static const char *const others[] = {"node", "pid", "cluster", "reattach"};
@@ -38,7 +41,7 @@ static bool is_how(const struct opt *o)
     return true;
 }
 
-/* Adds options for the current node and for how to connect to it, if the command takes them. */
+/* Adds the options that name the current node and say how to connect to it, as far as the command has them. */
 static void add_node(const struct repl_parts *r, const struct cmd *c, struct texts *argv)
 {
     const char *name = repl_nodes_current_name(r->nodes);
@@ -65,9 +68,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
     }
 }
 
-/*
- * Splits the text into words. If the command takes an expression, the text after the options stays one word, as typed.
- */
+/* Splits `rest` into words. If the command takes an expression, everything after the options stays one word. */
 static void read_arguments(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
 {
     bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;

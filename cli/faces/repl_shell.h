@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs commands of the shell, such as `etrace ls`, as :commands, such as :ls. */
+/* Runs commands of etrace that are not about the session, such as `etrace ls`, as :commands, such as :ls. */
 #ifndef ETRACE_REPL_SHELL_H
 #define ETRACE_REPL_SHELL_H
 
@@ -7,8 +7,8 @@
 #include "repl_parts.h"
 
 /*
- * Runs the command with the words of `rest` and the current node. Until the command ends, it owns the terminal and
- * Ctrl-C.
+ * Runs the command with the arguments in `rest`, on the current node. The command owns the terminal and Ctrl-C until it
+ * ends.
  */
 int repl_shell(const struct repl_parts *r, const struct cmd *c, char *rest);
 

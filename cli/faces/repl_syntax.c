@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses the text of a line: label and words, and whether the line is complete. */
+/* Parses a line: splits it into label and words, and finds out whether it is complete. */
 #include "repl_syntax.h"
 
 #include <ctype.h>
@@ -29,7 +29,7 @@ bool repl_is_open(struct str text)
 {
     long depth = 0;
     char quote = 0;
-    size_t end = 0; /* offset after the last character that is neither white space nor part of a comment */
+    size_t end = 0; /* offset after the last character of code, not of white space or a comment */
 
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
@@ -118,7 +118,7 @@ static bool label_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
 }
 
-/* Requires a blank after the colon, because `module:function` is no label. */
+/* A blank must follow the colon, because `module:function` has no label. */
 size_t repl_label_length(const char *line)
 {
     size_t n = 0;

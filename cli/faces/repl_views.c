@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the events of the scrollback: in the live view, once, or in a view that is drawn in place. */
+/* Shows the events of the scrollback: in the live view, once in another view, or in a view that refreshes in place. */
 #include "repl_views.h"
 
 #include <signal.h>
@@ -9,12 +9,12 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-#define SLICE_MS 8                 /* time after which showing events stops, so that keys are read */
-#define PENDING ((size_t)64 << 10) /* bytes of text in `pending` at which events are no longer read */
-/* Limits the bytes that wait in the output for the terminal, because the echo of a key waits behind them. */
+#define SLICE_MS 8                 /* limit for showing events at once, so that keys are handled */
+#define PENDING ((size_t)64 << 10) /* from this many bytes in `pending` on, no events are read */
+/* Limit for the bytes that wait in the output for the terminal. The echo of a key must wait behind them. */
 #define ON_ITS_WAY ((size_t)24 << 10)
-#define LAG_FULL ((size_t)8 << 20) /* bytes of unread events at which etrace tells the nodes to stop sending */
-#define LAG_LOW ((size_t)1 << 20)  /* bytes of unread events at which etrace tells the nodes to send again */
+#define LAG_FULL ((size_t)8 << 20) /* when so many bytes of events are unread, the nodes must stop sending */
+#define LAG_LOW ((size_t)1 << 20)  /* when only so many bytes of events are unread, the nodes may send again */
 #define REDRAW_MS 250
 #define CATCH_UP_MS 5000
 #define SHOWN_MS 500
@@ -25,14 +25,14 @@ struct repl_views {
     struct repl_nodes *nodes;
     struct repl_probes *probes;
     struct repl_files *files;
-    struct reel *live;  /* NULL until repl_views_open() */
-    struct buf pending; /* text that is not printed yet */
-    uint64_t missed;    /* events that `live` has not shown and that were reported to the user */
+    struct reel *live;  /* the live view; NULL before repl_views_open() */
+    struct buf pending; /* text of views that is not printed yet */
+    uint64_t missed;    /* number of events that the live view has skipped, and that were reported to the user */
     bool throttled;     /* etrace has told the nodes to stop sending */
-    bool paused;        /* `live` reads no events */
-    bool held;          /* `pending` is not printed */
-    bool screen;        /* a view is drawn in place */
-    struct buf aside;   /* messages to print when `screen` becomes false */
+    bool paused;        /* the live view does not read events */
+    bool held;          /* `pending` must not be printed now */
+    bool screen;        /* a view that refreshes in place covers the terminal */
+    struct buf aside;   /* messages that are printed when the view in place ends */
 };
 
 static bool repl_views_keep(void *output, struct buf *bytes)
@@ -92,9 +92,9 @@ void repl_views_renode(struct repl_views *v)
 }
 
 /*
- * Tells the nodes to stop sending when the live view or the files have LAG_FULL unread bytes, and to send again when
- * only LAG_LOW are left. At the end of a session at a terminal, ignores the live view, because events that the terminal
- * has not shown are dropped (repl_views_end()).
+ * Tells the nodes to stop sending when the live view or the files are LAG_FULL bytes behind, and to send again when
+ * they are only LAG_LOW bytes behind. When a session at a terminal ends, looks only at the files, because
+ * repl_views_end() drops the events that the live view has not shown.
  */
 static void throttle_nodes(struct repl_views *v)
 {
@@ -117,14 +117,14 @@ static void note_status(struct repl_views *v, enum pipeline_status status, const
         repl_fail(v->base, e);
     l->done = status == PIPELINE_FAILED || status == PIPELINE_DONE;
     if (l->done)
-        pipeline_flush(l->pipeline); /* prints the last events before the text that follows */
+        pipeline_flush(l->pipeline); /* prints the last events before any other text */
     if (status == PIPELINE_DONE)
         ctx_say(v->base->ctx, "reached the limit (:limit %lld)", (long long)v->base->options.limit.limit);
     if (l->done)
         repl_probes_stop(v->probes, NULL);
 }
 
-/* Reads new events for some milliseconds. Returns true if there are more events. */
+/* Writes files and reads new events for some milliseconds. Returns true if there are more events. */
 static bool pump_events(struct repl_views *v)
 {
     bool filed = repl_files_pump(v->files);
@@ -184,7 +184,7 @@ int64_t repl_views_serve(struct repl_views *v, int64_t until)
     bool more = pump_events(v), printing = v->pending.len;
 
     print_pending(v);
-    more |= printing && !v->pending.len; /* a caller of repl_step() may wait until nothing is pending */
+    more |= printing && !v->pending.len; /* a caller of repl_step() may wait until all pending text is printed */
     if (v->pending.len && !v->held && !out_backlog(v->base->ctx->out, 0))
         more = true;
     int64_t order = v->live && !v->live->done && !v->paused ? node_merge_next(repl_nodes_together(v->nodes)) : -1;
@@ -227,12 +227,12 @@ void repl_views_end(struct repl_views *v)
     while (!hurry && v->pending.len && !ctx->interrupts && loop_now() < shown_by)
         repl_step(v->base, loop_now() + 10);
     if (v->base->line)
-        buf_clear(&v->pending); /* otherwise the messages at the end of the session would wait behind this text */
+        buf_clear(&v->pending); /* otherwise the last messages of the session would wait for this text */
 }
 
 /*
- * Stops `live` from reading until `paused` is reset, and prints the pending text, because it belongs before the text
- * that follows.
+ * Pauses the live view until `paused` is reset. First prints the pending text, because it is older than the text that
+ * follows.
  */
 static void pause_live(struct repl_views *v)
 {
@@ -284,8 +284,8 @@ void repl_views_print(struct repl_views *v, struct buf *text)
 /* ---- captured events ---- */
 
 /*
- * Reads all events that are in the scrollback now, and serves all other events meanwhile. Returns false if Ctrl-C was
- * typed, the session ends or the view failed.
+ * Reads all events that the scrollback contains now, and serves all other events meanwhile. Returns false if the user
+ * has typed Ctrl-C, the session ends, or the view has failed.
  */
 static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)
 {
@@ -380,16 +380,16 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
         going = catch_up(v, reel, &status);
-        /* Do not wait for later times of nodes: a count does not depend on the order of events. */
+        /* Counts all events at once: the order of events of different nodes does not matter for a count. */
         for (size_t i = 0; i < repl_nodes_peers(v->nodes)->count; i++)
             pipeline_passed(reel->pipeline, (unsigned)i, INT64_MAX, INT64_MAX, &e);
         buf_clear(&v->pending);
         pipeline_snapshot(reel->pipeline);
         buf_cstr(&v->pending);
         draw_frame(v, editor_height(v->base->line), editor_width(v->base->line));
-        do { /* reads keys at least once in each frame */
+        do { /* reads keys at least once per refresh */
             repl_step(v->base, going ? next : 0);
-            while (going && (key = editor_key(v->base->line)) >= 0) /* the prompt gets the keys after q */
+            while (going && (key = editor_key(v->base->line)) >= 0) /* after q, the next keys belong to the prompt */
                 going = key != 'q' && key != 'Q' && key != 4;
             going = going && !repl_interrupted(v->base) && !v->base->leaving;
         } while (going && loop_now() < next);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the lines of the interactive mode: expressions and :words. */
+/* Runs the lines of the interactive mode: expressions and :commands. */
 #include "repl_words.h"
 
 #include <ctype.h>
@@ -18,16 +18,16 @@
 #include "repl_syntax.h"
 
 struct word {
-    const char *name, *also; /* the other names, each with a blank after it, or NULL */
+    const char *name, *also; /* also: other names of the command, each with a blank after it; NULL: none */
     const char *usage, *help;
     int (*run)(struct repl_words *w, char *rest);
 };
 
 struct repl_words {
     struct repl_parts parts;
-    struct buf typed;     /* the line that runs now, as the user typed it */
-    const char *typed_at; /* the copy of `typed` that the parser overwrites */
-    uint64_t waited;      /* number of events that earlier :wait commands have counted */
+    struct buf typed;     /* the line that is being run, as the user typed it */
+    const char *typed_at; /* the same line in the buffer of the parser, which overwrites it */
+    uint64_t waited;      /* number of events for which earlier :wait commands have waited */
 };
 
 static int repl_words_fail(struct repl_words *w, const struct err *e)
@@ -58,7 +58,7 @@ static void try_near(void *near, const char *word, const char *help UNUSED)
     near_try(near, word);
 }
 
-/* Sets the hint of the error if other tools have a command, option or view of this name. Returns true if it set one. */
+/* Sets a hint if another tool has a command, option or view of this name. Returns true if it has set one. */
 static bool hint_of_habit(const char *name, struct err *e)
 {
     const struct str word = {name, strlen(name)};
@@ -74,7 +74,7 @@ static bool hint_of_habit(const char *name, struct err *e)
     return means || view || habit_command_hint(name, ":", e);
 }
 
-/* Rejects the name, and suggests a similar one. each() lists the known names; `what` says what kind of name it is. */
+/* Rejects an unknown name, and suggests a similar one. each() lists the known names; `what` says what they name. */
 static int unknown_word(struct repl_words *w, const char *what, const char *name,
                         void (*each)(void (*each)(void *data, const char *word, const char *help), void *data))
 {
@@ -97,8 +97,8 @@ static int unknown_word(struct repl_words *w, const char *what, const char *name
 /* ---- probes ---- */
 
 /*
- * Prints the error of an expression. If the typed line fits the width of the terminal, prints only carets below the
- * line that the user sees, in place of a copy of the line.
+ * Prints the error of an expression. If the line fits into one line of the terminal, prints only carets below the line
+ * that the user has typed; otherwise also repeats the line.
  */
 static void repl_words_wrong(struct repl_words *w, const char *expr, struct err *e)
 {
@@ -127,7 +127,7 @@ static void repl_words_wrong(struct repl_words *w, const char *expr, struct err 
     repl_fail(base, e);
 }
 
-/* Adds a probe and sends the request to the nodes. Returns false, and prints the error, if either fails. */
+/* Adds a probe and sends the request to the nodes. If either fails, prints the error and returns false. */
 static bool trace_probe(struct repl_words *w, const char *line)
 {
     const char *expr;
@@ -162,7 +162,7 @@ static int do_drop(struct repl_words *w, char *rest)
     return 0;
 }
 
-/* Calls each() for every label in `rest`, or once with NULL (all probes) if there is no label. */
+/* Calls each() for every label in `rest`. Without labels, calls it once with NULL, which means all probes. */
 static int each_label(struct repl_words *w, char *rest, bool (*each)(struct repl_words *w, const char *label))
 {
     char *label = repl_next_word(&rest);
@@ -343,10 +343,7 @@ static int do_save(struct repl_words *w, char *rest)
                 : usage(w, "which file? :save FILE.etr records; any other extension selects its view");
 }
 
-/*
- * Clears the scrollback. First shows the events that are in it, and writes them to the files of -o, because the files
- * must get all events.
- */
+/* Clears the scrollback. First shows its events and writes them to the files of -o, which must get all events. */
 static int do_clear(struct repl_words *w, char *rest UNUSED)
 {
     uint64_t end = scroll_end(w->parts.base->scroll);
@@ -379,8 +376,8 @@ static int do_scrollback(struct repl_words *w, char *rest UNUSED)
 /* ---- waiting, for scripts ---- */
 
 /*
- * Returns true if `wanted` events have arrived that no earlier :wait has counted. They may have arrived before this
- * :wait.
+ * Returns true if `wanted` more events have arrived, not counting those for which earlier :wait commands have waited.
+ * Events that arrived before this :wait count.
  */
 static bool have_come(struct repl_words *w, uint64_t wanted)
 {
@@ -406,7 +403,7 @@ static int do_wait(struct repl_words *w, char *rest)
         return usage(w, ":wait takes a duration, or N events");
     while ((until < 0 || loop_now() < until) && !(wanted && have_come(w, wanted)) && !w->parts.base->leaving &&
            repl_nodes_attached(w->parts.nodes)) {
-        /* Wait some time longer, because events may still arrive after the last probe has stopped. */
+        /* Waits ON_ITS_WAY_MS longer if no probe is running, because the last events may still arrive. */
         idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1
                : idle < 0                                                       ? loop_now() + ON_ITS_WAY_MS
                                                                                 : idle;
@@ -420,7 +417,7 @@ static int do_wait(struct repl_words *w, char *rest)
     return 0;
 }
 
-/* Sets a setting, or lists all settings. `:set NAME VALUE` is the same as `:NAME VALUE`. */
+/* Changes a setting, or lists all settings. `:set NAME VALUE` means the same as `:NAME VALUE`. */
 static int do_set(struct repl_words *w, char *rest)
 {
     struct buf b = {0};
@@ -446,12 +443,12 @@ static int do_snapshot(struct repl_words *w, char *rest UNUSED)
     repl_views_revive(w->parts.views);
     if (!repl_recorder_snapshot(w->parts.recorder, &interrupted, &e))
         return repl_words_fail(w, &e);
-    if (interrupted) /* the events that arrived meanwhile may be too many to read */
+    if (interrupted) /* after Ctrl-C, there may be too many events to read them */
         repl_views_go_on(w->parts.views);
     return 0;
 }
 
-/* Shows the captured events in the view. `:hist EXPR` adds a probe first. */
+/* Shows all captured events in the view. With an expression, as in `:hist EXPR`, first adds a probe. */
 static int do_view(struct repl_words *w, const char *name, char *rest)
 {
     if (*rest && !trace_probe(w, rest))
@@ -533,7 +530,9 @@ static void put_wrapped(struct buf *to, const char *name, size_t *col)
     *col += len;
 }
 
-/* Appends the text of :help, which fits one screen. The words that are used most are at the end, near the prompt. */
+/*
+ * Appends the text of :help, which fits on one screen. The most frequent commands are at its end, close to the prompt.
+ */
 static void put_overview(struct buf *b)
 {
     size_t col = 0;
@@ -555,7 +554,10 @@ static void put_overview(struct buf *b)
                 "Ctrl-C stops all probes, Ctrl-D leaves, Tab completes.\n");
 }
 
-/* Prints every meaning of the name. A command of the shell has no other. */
+/*
+ * Prints every meaning of the name. Explains a command of etrace only if the session has no :command and no setting of
+ * this name.
+ */
 static void help_on(struct buf *b, const char *name)
 {
     const struct word *row = word_find(name);
@@ -605,7 +607,7 @@ static int do_word(struct repl_words *w, char *line)
         return *row->usage || !*rest ? row->run(w, rest)
                                      : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     c = cmd_find(line);
-    /* Views precede settings, because --json and --summary are views, too. */
+    /* Views must precede settings, because --json and --summary are also names of views. */
     if (sink_by_name(line) && !(c && *rest == '-'))
         return do_view(w, line, rest);
     if (repl_setting(&w->parts, line, rest, &status))
@@ -616,8 +618,8 @@ static int do_word(struct repl_words *w, char *line)
 }
 
 /*
- * Rejects a command that lacks its colon, because otherwise its name would select the functions of a module. Returns
- * true if it rejected the line.
+ * Rejects the name of a command without its colon, because it would select all functions of a module. Returns true if
+ * it has rejected the line.
  */
 static bool reject_bare_command(struct repl_words *w, const char *name)
 {

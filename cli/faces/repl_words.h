@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs lines: traces an expression, or runs a :word. The :words of the session are rows of a table in repl_words.c.
- * Options of tracing commands (as settings), commands of the shell, and views are :words, too.
+ * Runs lines: an expression is traced, and a :command is run. Commands of the session are rows of a table in
+ * repl_words.c. Options of tracing commands (as settings), commands of etrace, and views are also :commands.
  */
 #ifndef ETRACE_REPL_WORDS_H
 #define ETRACE_REPL_WORDS_H
