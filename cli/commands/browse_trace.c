@@ -15,8 +15,7 @@
 
 #define FILE_MOST ((uint64_t)1 << 30) /* limit for the disk space of the file, in bytes */
 #define FILE_KEEP (FILE_MOST / 8 * 7) /* bytes that remain when the oldest events are freed */
-#define FILE_HEAD ((uint64_t)1 << 20) /* bytes at the beginning that always remain, because they contain the request   \
-                                       */
+#define FILE_HEAD ((uint64_t)1 << 20) /* bytes at the beginning that remain, because they contain the request */
 #define FIGURES_MS 1000               /* interval between two updates of the counts in the title */
 
 /* ---- the file ---- */

@@ -77,7 +77,7 @@ void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, con
 /* Handles refusals, and sends the request to nodes that were attached after it. */
 void repl_probes_arm_due(struct repl_probes *ps);
 int64_t repl_probes_tick(struct repl_probes *ps); /* stops the probes at the end of :for */
-void repl_probes_say_stopped(
-    struct repl_probes *ps); /* soon prints, after the last events, that the probes have stopped */
+/* Makes the timer print, after the last events, that the probes have stopped. */
+void repl_probes_say_stopped(struct repl_probes *ps);
 
 #endif
