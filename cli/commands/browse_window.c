@@ -39,8 +39,7 @@ struct browse_window {
     bool over;
     struct soon {
         uint64_t number, index;
-    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: index of the line of call N, unless a later call has overwritten it
-                          */
+    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: the line of call N, unless a later call has overwritten it */
     uint64_t settled;    /* the result of browse_window_settled(): lines before this index never change again */
 
     uint64_t *counts; /* number of lines of each segment, plus 1; 0: unknown */
