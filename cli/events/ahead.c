@@ -15,8 +15,8 @@
 struct slot {
     enum source_got got; /* SOURCE_ITEM, SOURCE_END or SOURCE_FAILED */
     struct source_item item;
-    struct buf bytes; /* of the item */
-    struct err err;   /* if failed */
+    struct buf bytes; /* the copy of the item's bytes */
+    struct err err;   /* filled if `got` is SOURCE_FAILED */
 };
 
 struct ahead {
@@ -24,10 +24,10 @@ struct ahead {
     struct source *from;
     pthread_mutex_t lock; /* guards all members below, but not the content of the slots */
     pthread_cond_t changed;
-    uint64_t put, taken; /* how many slots the thread has filled since the start, and how many the owner has taken */
+    uint64_t put, taken; /* number of slots that the thread has filled, and that the reader has taken */
     size_t bytes;        /* bytes of the items in filled slots */
-    bool stop, over;     /* stop: the thread has to end; over: it has ended */
-    /* The owner may use the slot that it took last and all filled slots; the thread may use the others. */
+    bool stop, over;     /* stop: the thread has to end; over: the thread has ended */
+    /* The reader may use all filled slots and the slot that it took last. The thread may use the other slots. */
     struct slot slots[AHEAD_ITEMS];
 };
 
@@ -50,7 +50,7 @@ static bool has_room(const struct ahead *a)
     return a->put - a->taken < AHEAD_ITEMS - 1 && a->bytes < AHEAD_BYTES;
 }
 
-/* Reads into a slot that the thread owns. */
+/* Reads the next item into a slot that only the thread uses. */
 static enum source_got read_slot(struct ahead *a, struct slot *s)
 {
     s->got = source_next(a->from, &s->item, WAIT_MS, &s->err);
@@ -88,7 +88,7 @@ static void *read_ahead(void *data)
     return NULL;
 }
 
-/* ---- the owner ---- */
+/* ---- the reader ---- */
 
 /* Waits until a slot is filled. Returns false if none is filled at the end of the timeout. */
 static bool await_slot(struct ahead *a, int timeout_ms)
@@ -112,7 +112,7 @@ static void wake_thread(struct ahead *a)
         pthread_cond_signal(&a->changed);
 }
 
-/* Empties the last slot that the owner took. */
+/* Empties the slot that the reader took last. */
 static void give_back(struct ahead *a)
 {
     struct slot *last = slot_of(a, a->taken - 1);
@@ -131,7 +131,7 @@ static enum source_got ahead_next(struct source *source, struct source_item *ret
         give_back(a);
     const bool any = await_slot(a, timeout_ms);
     struct slot *s = slot_of(a, a->taken);
-    if (any && s->got == SOURCE_ITEM) { /* the end of the source stays in its slot: each later call finds it */
+    if (any && s->got == SOURCE_ITEM) { /* an end or a failure stays in its slot, so that each later call returns it */
         a->taken++;
         wake_thread(a);
     }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define SPELLED_MAX ((size_t)4 << 20)
-#define ATOM_MAX (3 * 1020)         /* bytes of a name, after each invalid byte became three */
+#define ATOM_MAX (3 * 1020)         /* limit for an atom in bytes: U+FFFD, three bytes, replaces each invalid byte */
 #define ATOMS_MAX ((size_t)8 << 20) /* limit for the atom names of one ring */
 
 enum { BY_ARITY = 0xff };
@@ -155,7 +155,7 @@ static bool take_terms(struct decode_ring *r, const uint8_t *at, const uint8_t *
     return true;
 }
 
-/* Checks that the figures fill the frame exactly and that each bucket exists. */
+/* Reads figures into e->tally. Returns false if they do not fill the frame exactly, or have a bucket out of range. */
 static bool take_tally(struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct event *e,
                        struct decode_error *bad)
 {

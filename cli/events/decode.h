@@ -13,14 +13,14 @@
 
 struct decode_ring {
     uint32_t id;
-    uint64_t tick, tracee;
-    const struct fun **funs; /* by id, ETW_FUNCTIONS entries; NULL: undefined */
+    uint64_t tick, tracee;   /* the tick and the process or port of the frame that was decoded last */
+    const struct fun **funs; /* ETW_FUNCTIONS entries, by id; an entry is NULL until a frame defines it */
     struct wire_atoms atoms;
-    const struct tracee *who; /* cache of `tracee`, valid while the tracee table has this generation */
+    const struct tracee *who; /* the table's entry for `tracee`; valid while the table has the generation below */
     uint32_t who_generation;
-    /* The terms of a frame in which an atom id has two meanings, with all atoms spelled out. */
+    /* The terms of the last frame in which one atom id had two meanings; all their atoms are spelled out. */
     struct buf spelled;
-    uint64_t lost[ETW_LOSSES];
+    uint64_t lost[ETW_LOSSES]; /* the counters of the last ETW_LOST */
     struct etw_tally tally;
 };
 
@@ -45,20 +45,20 @@ struct decode_error {
 void decode_ring_init(struct decode_ring *r, uint32_t id);
 void decode_ring_release(struct decode_ring *r);
 
-/* Reads the head of the next frame without a change of the ring's state. */
+/* Reads the head of the next frame, and leaves the ring's state unchanged. */
 bool decode_peek(const struct decode_ring *r, const uint8_t *at, const uint8_t *end, struct decode_head *ret,
                  struct decode_error *bad);
 
 /*
- * Decodes the frame that decode_peek() read. Fills all of `e` except the times, and except what call pairing and specs
- * add later (NULL, -1 or 0). For ETW_LOST, e->lost points to the ring's cumulative counters.
+ * Decodes the frame whose head decode_peek() has read. Leaves the times of `e` to the caller. Sets the members that
+ * call pairing and specs fill later to NULL, -1 or 0. For ETW_LOST, e->lost points to the ring's cumulative counters.
  */
 bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *at, const struct decode_head *head,
                   struct event *e, struct decode_error *bad);
 
 /*
- * Writes what the frames of the ring have defined. decode_ring_load() reads it into a new ring; it takes the functions
- * by their serial numbers from `funs`.
+ * decode_ring_save() writes the names and counters that the frames of the ring have defined so far. decode_ring_load()
+ * reads them into a new ring; funs[N] is the function that had the serial number N when the ring was saved.
  */
 void decode_ring_save(const struct decode_ring *r, struct buf *to);
 bool decode_ring_load(struct decode_ring *r, const struct fun *const *funs, size_t nfuns, struct state_in *in);

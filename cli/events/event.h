@@ -15,7 +15,7 @@
 struct fun {
     uint32_t hash, serial;   /* serial: 0, 1, 2, ... in the order of appearance */
     struct raw module, name; /* unescaped, converted to valid UTF-8 */
-    struct str erl;          /* mod:fun in Erlang syntax; long enough for buf_short(), like the next two */
+    struct str erl;          /* mod:fun in Erlang syntax; buf_short() may read erl, elixir and json */
     struct str elixir;       /* Mod.fun in Elixir syntax */
     struct str json;         /* "m":"…","f":"…" */
     bool is_elixir;          /* the module is an Elixir module */
@@ -52,7 +52,7 @@ struct event_node {
     unsigned index;
     struct safe name;  /* empty: unknown */
     struct safe otp;   /* release and erts version; empty: unknown */
-    bool otp27;        /* a printing option, see struct term_env */
+    bool otp27;        /* the node runs OTP 27 or older, which prints some terms differently (struct term_env) */
     bool attached;     /* the node's hello arrived */
     bool fallback;     /* the node traces without the NIF */
     bool elixir;       /* the node runs Elixir */
@@ -60,8 +60,8 @@ struct event_node {
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
     /*
-     * Time until which every event of this node has come out; it also advances while the node is quiet. If `passed` is
-     * false, the time is not known.
+     * The time until which every event of this node has come out. The time also advances while the node sends no
+     * events. It is valid only if `passed` is true.
      */
     bool passed;
     int64_t passed_mono_ns, passed_wall_ns;
@@ -75,18 +75,21 @@ struct event {
     uint8_t kind;   /* enum etw_kind */
     uint8_t flags;  /* ETW_F_MS ETW_F_CUT ETW_F_ARITY */
     uint8_t arity;  /* arity of fun */
-    uint8_t nterms; /* number of terms */
+    uint8_t nterms; /* number of terms in `terms` */
     uint32_t ring;
     uint32_t bytes; /* bytes of the frame */
     int64_t mono_ns, wall_ns;
-    /* The pipeline sets it: number of the event among those that the VM produced: 1, 2, ... Other events repeat it. */
+    /*
+     * The number (1, 2, ...) of the event among those that the VM produced. An event of etrace's own has the number of
+     * the last event before it. The pipeline sets the number.
+     */
     uint64_t number;
     uint64_t began; /* tick at which the event happened, if the node sent it later; otherwise 0 */
-    /* time for which the node held the event back; until pipeline.c subtracts it, the times are late by it */
+    /* How long the node held the event back. The times above are late by waited_ns until pipeline.c subtracts it. */
     int64_t waited_ns;
     const struct event_node *node;
     const struct tracee *who;
-    const struct fun *fun;         /* NULL: this kind has no function, or return_to undefined */
+    const struct fun *fun;         /* NULL: events of this kind have no function, or it is `undefined` (return_to) */
     struct term_env env;           /* needed to read any term of the event */
     struct wire terms;             /* arguments, value, message, ..., one after another (nif/event_kinds.def) */
     struct wire ms;                /* result of the match specification; empty without ETW_F_MS */
@@ -109,13 +112,13 @@ struct event {
     const struct spec *spec; /* the spec that this event answers, if known; the pipeline sets it */
 
     /* Calls only: the arguments that the spec shows. `terms` has all arguments, because filters may need them. */
-    bool by_arity;              /* show no argument */
+    bool by_arity;              /* show the arity instead of arguments */
     const uint64_t *args_shown; /* 256 bits, bit n-1 for argument n; NULL: show all */
 
     /* Filled by call pairing (fold/pairing.h). */
     const struct event_call *call; /* the call of a result; NULL: unknown */
-    int64_t dur_ns;      /* duration that a return, exception, end of a collection or schedule out ends; -1: unknown */
-    uint32_t depth;      /* enclosing open calls of this process */
+    int64_t dur_ns;      /* duration of the call, garbage collection or time slice that this event ends; -1: unknown */
+    uint32_t depth;      /* number of open calls of this process around the event */
     bool expects_return; /* the call was asked to report its result */
 };
 
@@ -133,10 +136,10 @@ struct event_kind {
     } terms[2];
 };
 
-extern const struct event_kind event_kinds[ETW_KINDS]; /* tag NULL: unassigned */
+extern const struct event_kind event_kinds[ETW_KINDS]; /* by enum etw_kind; `tag` is NULL for an unused number */
 extern const char *const event_losses[ETW_LOSSES];     /* names of the loss reasons: ring, rate, guard, ... */
 
-/* Returns true if a loss for this reason may lose a result but not its call, or a call but not its result. */
+/* Returns true if losses for this reason may separate a call from its result: only one of the two may be lost. */
 static inline bool event_loss_tears(enum etw_loss reason)
 {
     return reason != ETW_LOST_RATE && reason != ETW_LOST_REQUEST;
@@ -160,8 +163,8 @@ static inline bool event_is_resumed(const struct event *e)
 }
 
 /*
- * Returns true for the notice that comes before the events of a snapshot. The node has every event since *ret_from, a
- * tick that was *ret_us microseconds ago; *ret_from is 0 if the node has overwritten no events.
+ * Returns true for the notice that comes before the events of a snapshot. The snapshot has every event since the tick
+ * *ret_from, which was *ret_us microseconds ago. *ret_from is 0 if the node has overwritten no events.
  */
 bool event_begins_snapshot(const struct event *e, int64_t *ret_from, int64_t *ret_us);
 
@@ -203,13 +206,13 @@ static inline bool event_shows_arg(const struct event *e, unsigned index)
 /*
  * Returns a copy of the event, which the caller frees with free(). The copy needs neither the batch nor the name tables
  * (funs and nodes live as long as the pipeline). Returns NULL if the terms are larger than `max` bytes. *ret_bytes is
- * the size of the copy. `spare` is NULL, or an old copy whose memory is reused or freed.
+ * the size of the copy. `spare` is NULL, or an old copy, whose memory event_keep() reuses or frees.
  */
 struct event *event_keep(const struct event *e, size_t max, struct event *spare, size_t *ret_bytes);
 
 /* Finds another process or port of the event's node. Returns NULL if it is unknown. */
 const struct tracee *event_who(const struct event *e, uint64_t tracee);
-/* Returns a process or port of the event's node; without a name if the process is unknown. */
+/* Returns a process or port of the event's node. The name is empty if the node has not reported it. */
 struct tracee event_tracee(const struct event *e, uint64_t tracee);
 /*
  * Reads a process or port from a term. A process of another node gets the id 0. Returns false for other terms, and

@@ -10,9 +10,9 @@
 #include "../erlang/term_print.h"
 
 #define HELD ((size_t)32 << 20) /* limit of held bytes for a node */
-#define KEPT ((size_t)64 << 10) /* most memory that a ring keeps for held bytes while it has none */
+#define KEPT ((size_t)64 << 10) /* limit of the memory that a ring keeps for reuse while it holds no bytes */
 #define VALUE_MAX 1020          /* limit for a node name or version in bytes, the size of the longest atom */
-#define TELL_NS 1000000000      /* report losses that have no frame at most this often */
+#define TELL_NS 1000000000      /* least time between two reports of losses that no frame reports */
 
 /* ---- init and release ---- */
 
@@ -117,7 +117,7 @@ static bool fail_in_ring(struct merge *m, const struct ring *r, const struct dec
     return fail_at(m, r->pieces[i].seq, r->pieces[i].offset + (at - r->pieces[i].at), bad->why, e);
 }
 
-/* ---- the heap: rings by the tick of their next frame, then by number, which makes the order deterministic ---- */
+/* ---- the heap: rings by the tick of their next frame; equal ticks by ring number, for a deterministic order ---- */
 
 static bool is_earlier(const struct ring *a, const struct ring *b)
 {
@@ -148,8 +148,8 @@ static void heap_add(struct merge *m, struct ring *r)
 }
 
 /*
- * Reads the head of the ring's next frame. Returns false if the ring is empty, or has failed: then sets m->failed and
- * *e.
+ * Reads the head of the ring's next frame. Returns false if the ring has no unread frame, or if the head is malformed.
+ * A malformed head also sets m->failed and *e.
  */
 static bool advance_ring(struct merge *m, struct ring *r, struct err *e)
 {
@@ -170,11 +170,12 @@ static bool advance_ring(struct merge *m, struct ring *r, struct err *e)
 }
 
 /*
- * Sets r->doubtful to true if the ring's next loss report contains new losses. `any`: the ring has a frame at r->head.
+ * Sets r->doubtful to whether the ring's next loss report contains new losses. `any` is true if the ring has an unread
+ * frame, whose head is r->head.
  *
- * Such losses happened after the previous report, and a process that lost a result may have continued in another ring.
- * So events of all rings are doubtful until the report. ETW_LOST_OVERWRITTEN is exempt, because no event from before
- * the gap comes out.
+ * The new losses happened after the previous report. A process that lost a result may have continued in another ring.
+ * So the events of all rings are doubtful until the report comes out. ETW_LOST_OVERWRITTEN is exempt, because the
+ * events from before these losses never come out.
  */
 static __attribute__((noinline)) void recompute_doubt(struct merge *m, struct ring *r, bool any)
 {
@@ -222,7 +223,7 @@ static struct safe keep_term(struct merge *m, struct buf *kept, const struct ter
     return safe_keep(kept, raw_of(buf_view(&m->text)));
 }
 
-/* Keeps a registered name as the node spells it. */
+/* Keeps a registered name: in Elixir syntax if it begins with "Elixir.", otherwise in Erlang syntax. */
 static struct safe keep_registered(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
     struct raw name;
@@ -234,7 +235,7 @@ static struct safe keep_registered(struct merge *m, struct buf *kept, const stru
     return safe_keep(kept, raw_of(buf_view(&m->text)));
 }
 
-/* Keeps an atom or a binary without quotes, and any other term as it is printed. */
+/* Keeps the text of an atom or a binary without quotes. Keeps any other term in Erlang syntax. */
 static struct safe keep_value(struct merge *m, struct buf *kept, const struct term_env *env, const uint8_t *at)
 {
     struct raw text;
@@ -279,7 +280,8 @@ void merge_read_hello(struct merge *m, const struct event *e)
 
 #define LAST_ARGS 5
 
-/* Returns the length of a list. Puts the last elements into ret_last[i % LAST_ARGS]. */
+/* Returns the length of a list. Puts its last LAST_ARGS elements into ret_last: element i at the index i % LAST_ARGS.
+ */
 static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_ARGS])
 {
     const uint8_t *arg;
@@ -292,8 +294,8 @@ static size_t list_args(const uint8_t *at, const uint8_t *ret_last[static LAST_A
 }
 
 /*
- * Formats {M, F, [Arg]} as m:f/a or Mod.f/a. Skips functions of the module `erlang`, because erlang:apply/2 does not
- * tell which fun it calls.
+ * Formats the initial call {M, F, Args} of a process as m:f/a or Mod.f/a. For proc_lib and gen, uses the function that
+ * they call. Leaves *ret unchanged for the module `erlang`, because erlang:apply/2 does not tell which fun it calls.
  */
 static void initial_call(struct merge *m, const struct term_env *env, const uint8_t *at, struct safe *ret)
 {
@@ -328,7 +330,7 @@ static void initial_call(struct merge *m, const struct term_env *env, const uint
 
 /*
  * Learns the name of a process from its spawn or register event, because a short-lived process ends before the node can
- * ask for its name. The name applies from the next event on, because this event already shows it.
+ * ask for the name. The name applies from the next event on, because the spawn or register event shows the name itself.
  */
 static void learn_name(struct merge *m, const struct event *e)
 {
@@ -370,8 +372,8 @@ static bool is_snapshot_notice(const struct event *e)
 }
 
 /*
- * Reads the owner's section before the others, so that names are known before the first event of their process, in
- * whatever order the batch has the sections.
+ * Reads the section of the node's owner process ahead of the merge. So the name of a process is known before the first
+ * event of the process comes out, whatever the order of the sections in the batch.
  */
 static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, struct err *e)
 {
@@ -391,7 +393,7 @@ static bool read_ahead(struct merge *m, const uint8_t *at, const uint8_t *end, s
         } else if (head.kind == ETW_NOTICE && is_snapshot_notice(&ev)) {
             begin_snapshot(m, &ev);
         } else if (head.kind == ETW_NOTICE && event_ends_snapshot(&ev)) {
-            m->watermark = UINT64_MAX; /* the node sends no more for now, so no watermark will pass the last events */
+            m->watermark = UINT64_MAX; /* releases the last events: the node sends no newer watermark for now */
             m->ticks.pinned = false;
         }
     }
@@ -539,7 +541,7 @@ void merge_end(struct merge *m)
 
 /* ---- events ---- */
 
-/* Copies the unread frames of a ring, because the batch is borrowed only until merge_next() returns MERGE_DRY. */
+/* Copies the unread frames of a ring to r->held, because the batch is borrowed only until MERGE_DRY. */
 static void keep_unread(struct merge *m, struct ring *r)
 {
     size_t kept = 0, first = 0;
@@ -585,8 +587,8 @@ static size_t unread_bytes(const struct ring *r)
 }
 
 /*
- * Moves the owner's ring to the top of the heap. This breaks the order of the heap: call rebuild_heap() after reading
- * the frame. Returns NULL if the owner's ring has no frame.
+ * Moves the ring of the owner's frames to the top of the heap. This breaks the order of the heap: call rebuild_heap()
+ * after reading the frame. Returns NULL if this ring has no frame.
  */
 static struct ring *meta_first(struct merge *m)
 {
@@ -600,8 +602,9 @@ static struct ring *meta_first(struct merge *m)
 }
 
 /*
- * Returns the ring whose frame comes out next: the first one in the heap if its frame is not newer than the watermark,
- * or if too much is held back, and otherwise the owner's ring, whose frames never wait. Returns NULL if there is none.
+ * Returns the ring whose frame comes out next. This is the first ring of the heap if the watermark has reached its
+ * frame or if too many bytes are held back; otherwise the owner's ring, whose frames never wait. While the notice of a
+ * snapshot is due, the owner's ring comes first. Returns NULL if no frame may come out.
  */
 static struct ring *next_ring(struct merge *m)
 {
@@ -624,8 +627,8 @@ static void rebuild_heap(struct merge *m)
 }
 
 /*
- * Computes the losses in `counters` that were not reported yet, and marks them as reported. Returns false if there are
- * none.
+ * Sets `ret` to the losses in `counters` that no event has reported yet, and marks these losses as reported. Returns
+ * false if there are none.
  */
 static bool take_untold(struct ring *r, const uint64_t *counters, uint64_t *ret)
 {
@@ -658,8 +661,8 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
 }
 
 /*
- * Reports losses that only section headers count and no frame reports: after the last batch or at the end, otherwise at
- * most once per TELL_NS. Returns false if there is nothing to report now.
+ * Reports the losses that section headers count and that no frame has reported: after the last batch, at the end of the
+ * stream, and before that at most once per TELL_NS. Returns false if there is nothing to report now.
  */
 static bool tell_remainder(struct merge *m, struct event *ret)
 {
@@ -695,8 +698,8 @@ static bool tell_remainder(struct merge *m, struct event *ret)
 }
 
 /*
- * Reports the events that were overwritten before a snapshot, whose first event has this tick. Returns false if there
- * are none.
+ * Reports the events that were overwritten before a snapshot. `tick` belongs to the first event of the snapshot.
+ * Returns false if no events were overwritten.
  */
 static bool tell_gap(struct merge *m, uint64_t tick, struct event *ret)
 {

@@ -3,16 +3,16 @@
  * Merges the rings of one node into one stream of events in time order.
  *
  * Each thread of a node has a ring, and each batch has a section for every ring with news. Frames of one ring are in
- * order. Frames of different rings are merged by tick: a frame newer than the batch's watermark is held back until a
- * later batch passes it. Memory for held frames is bounded; beyond the bound frames come out early, possibly out of
- * order, but never get lost.
+ * order. Frames of different rings are merged by tick: a frame that is newer than the batch's watermark is held back
+ * until a later batch has a watermark that reaches the frame. Memory for held frames is bounded. Beyond the bound,
+ * frames come out early, possibly out of order, but never get lost.
  *
  *     merge_batch(m, bytes) ; while (merge_next(m, &event) == MERGE_EVENT) ...     for each batch
  *     merge_end(m) ;          while (merge_next(m, &event) == MERGE_EVENT) ...     once
  *
  * The batch is borrowed until merge_next() returns MERGE_DRY. After MERGE_BAD the stream is over until a batch with seq
- * 1 restarts the node. If merge_begins_anew() is true for a batch, call merge_end() first; it has no effect after
- * merge_failed().
+ * 1 begins a new run of the node. If merge_begins_anew() returns true for a batch, call merge_end() and read its events
+ * before you pass the batch to merge_batch(). merge_end() has no effect after a failure.
  */
 #ifndef ETRACE_MERGE_H
 #define ETRACE_MERGE_H
@@ -28,11 +28,11 @@ void merge_free(struct merge *m);
 
 bool merge_begins_anew(const struct merge *m, struct str bytes);
 bool merge_failed(const struct merge *m);
-bool merge_ended(const struct merge *m); /* returns true after the last batch; a node that is traced again restarts */
+bool merge_ended(const struct merge *m); /* returns true after the last batch of a run, until a new run begins */
 
 /*
- * Takes a batch. Returns false if the batch is malformed; *e names the byte. merge_next() reports malformed frames
- * later.
+ * Takes a batch. Returns false if the batch is found to be malformed; *e names the byte. Most malformed frames are
+ * found later, by merge_next().
  */
 bool merge_batch(struct merge *m, struct str bytes, struct err *e);
 void merge_end(struct merge *m);
@@ -55,12 +55,13 @@ const struct tracee *merge_tracee(const struct merge *m, uint64_t id); /* return
 /* Only order.c calls the following functions; scroll.c calls merge_passed(), too. */
 struct event_node *merge_own_node(struct merge *m);
 /*
- * After MERGE_DRY: sets a time; no event that comes out later is older. Returns false if no event follows, or no batch
- * came yet.
+ * Sets a lower bound for the times of all events that come out later. Call it after MERGE_DRY. Returns false if no
+ * event follows, or if there was no batch yet.
  */
 bool merge_passed(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
 /*
- * After MERGE_DRY: sets the time up to which the batches so far have every event. Returns false if there was no batch.
+ * Sets the time up to which the batches so far contain every event. Call it after MERGE_DRY. Returns false if there was
+ * no batch yet.
  */
 bool merge_reached(const struct merge *m, int64_t *ret_mono, int64_t *ret_wall);
 /* Makes an event without a process, at the time of the last batch. */
@@ -73,7 +74,8 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret);
  */
 bool merge_save(const struct merge *m, struct buf *to);
 /*
- * Restores a saved state; `funs` are the functions by their numbers at merge_save(). Keeps the counts of earlier runs.
+ * Restores a saved state. funs[N] is the function that had the serial number N at merge_save(). Keeps the counts of
+ * earlier runs.
  */
 bool merge_restore(struct merge *m, const struct fun *const *funs, size_t nfuns, struct state_in *in);
 /* Sets the node's name and versions from the bytes of a hello. */

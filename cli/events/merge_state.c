@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Saves and restores a merge between two batches: the counts, the clock, and for each ring the names and the frames
- * that are held back. order.c saves the node's greeting and name.
+ * that are held back. order.c saves the node's hello and name.
  */
 #include "merge_state.h"
 

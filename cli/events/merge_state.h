@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The members of a merge. Only merge.c and merge_state.c, which saves and restores them, include this.
+ * The members of a merge. Only merge.c and merge_state.c include this header; merge_state.c saves and restores them.
  */
 #ifndef ETRACE_MERGE_STATE_H
 #define ETRACE_MERGE_STATE_H
@@ -10,11 +10,11 @@
 
 #define MERGE_RINGS 4096 /* limit of rings; no VM has as many threads */
 
-/* Origin of a part of the held bytes, which may come from several batches. Error messages name it. */
+/* The batch that a part of a ring's held bytes came from. Error messages name it. */
 struct piece {
-    size_t at; /* offset in `held` */
-    uint64_t seq;
-    size_t offset; /* offset in that batch */
+    size_t at;     /* offset of the part in `held` */
+    uint64_t seq;  /* number of the batch */
+    size_t offset; /* offset of the part in the batch */
 };
 
 struct ring {
@@ -39,11 +39,11 @@ struct ring {
 struct merge {
     struct event_node node;
     struct decode_node decode;
-    struct ring **rings; /* the rings except the owner's, in order of appearance */
+    struct ring **rings; /* all rings but `meta`, in order of appearance */
     size_t nrings, cap;
     struct ring *by_id[MERGE_RINGS];
-    struct ring meta;
-    struct decode_ring namer; /* reads the owner's frames ahead of time, for the names in them */
+    struct ring meta;         /* the frames of the node's owner process */
+    struct decode_ring namer; /* reads the frames of `meta` ahead of time, for the names in them */
 
     struct ring **heap; /* min-heap of rings with unread frames, by tick */
     size_t nheap;
@@ -54,12 +54,12 @@ struct merge {
     uint64_t next_seq;
     uint64_t watermark;
     bool ending, failed;
-    struct err why; /* the error to report after the events before it are returned */
-    size_t held;    /* held bytes of all rings */
-    int64_t last_mono, told_ns;
-    bool remainder_told; /* tell_remainder() has nothing more to do until the next batch */
+    struct err why;             /* the error to report after the events before it are returned */
+    size_t held;                /* held bytes of all rings */
+    int64_t last_mono, told_ns; /* time of the last event, and of the last report by tell_remainder() */
+    bool remainder_told;        /* tell_remainder() has nothing more to do until the next batch */
     uint64_t remainder[ETW_LOSSES];
-    uint64_t from;  /* a snapshot has every event after this tick; older ones count as overwritten */
+    uint64_t from;  /* a snapshot has every event after this tick; older events count as overwritten */
     bool gap;       /* a snapshot begins, and the events that were overwritten before it are not reported yet */
     bool begins;    /* the notice of a snapshot is due: it is reported before the events of the snapshot */
     uint64_t older; /* events before the snapshot that were ignored and not reported yet */
@@ -71,7 +71,7 @@ struct merge {
     struct buf text, hello;
     struct buf name, otp, tracee_name; /* node name, node version, name of the latest named process */
     struct {
-        struct safe name; /* empty: the latest event has no name */
+        struct safe name; /* empty: the latest event has named no process */
         uint64_t id;
         bool registered;
     } learned; /* a process name from the latest event, see learn_name() */

@@ -7,9 +7,9 @@
 #include "../ground/utf8.h"
 
 #define FUNS_BYTES ((size_t)64 << 20)
-#define NAME_BYTES (3 * 1020) /* the longest atom, after each invalid byte became three */
-#define FIRST 64u             /* initial capacity of each half of a table, which doubles up to HALF */
-#define HALF 32768u           /* final capacity of each half */
+#define NAME_BYTES (3 * 1020) /* limit for an atom in bytes: U+FFFD, three bytes, replaces each invalid byte */
+#define FIRST 64u             /* initial capacity of each half of the table of processes; doubles up to HALF */
+#define HALF 32768u           /* largest capacity of each half */
 
 /* ---- functions ---- */
 

@@ -54,7 +54,7 @@ uint64_t notice_reloads(const struct event *e)
            wire_is_atom(&e->env, e->terms.at, "blind");
 }
 
-/* Reads {exact | estimated, Calls}. Sets ret->untraced to -1, unknown, for any other term. */
+/* Reads {exact | estimated, Calls}. For any other term, sets ret->untraced to -1, which means unknown. */
 static void read_untraced(const struct event *e, const uint8_t *at, struct notice_overhead *ret)
 {
     uint32_t arity;
@@ -76,7 +76,7 @@ bool notice_overhead(const struct event *e, struct notice_overhead *ret)
     wire_tuple(wire_skip(e->terms.at), &arity, &at);
     bool ok = (arity == 3 || arity == 4) && wire_int(at, &ret->taken) && wire_int(at = wire_skip(at), &ret->limit) &&
               wire_int(at = wire_skip(at), &ret->calls);
-    if (ok && arity == 3) { /* a recording from before etrace counted these calls */
+    if (ok && arity == 3) { /* a recording of an older etrace, which did not count the untraced calls */
         ret->untraced = -1;
     } else if (ok && mfa_read(e, at = wire_skip(at), &ret->busiest, NULL)) {
         ret->functions = ret->taken;
