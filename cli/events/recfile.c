@@ -53,17 +53,17 @@ struct recfile {
     struct source source;
     int fd;
     char *name;
-    struct buf in;   /* unparsed input */
-    size_t taken;    /* bytes of `in` already returned */
-    uint64_t offset; /* file offset of in.data + taken */
-    uint64_t first;  /* file offset of the first block, if begun */
-    uint64_t bound;  /* of recfile_bound() */
-    bool eof, begun;
+    struct buf in;    /* unparsed input */
+    size_t taken;     /* number of bytes of `in` that were returned already */
+    uint64_t offset;  /* file offset of in.data + taken */
+    uint64_t first;   /* file offset of the first block; valid if `begun` */
+    uint64_t bound;   /* the offset set by recfile_bound() */
+    bool eof, begun;  /* begun: the header of the file was read */
     unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
     struct recunpack unpack;
     unsigned last_type;     /* type of the latest returned block; 0: none */
-    uint64_t bytes, blocks; /* read from the file, and decompressed by recseek.h */
+    uint64_t bytes, blocks; /* bytes: number of bytes read from the file; blocks: not used */
 
     /* After recfile_seek(). */
     struct recseek seek;
@@ -78,7 +78,7 @@ static enum source_got fail_damaged(struct recfile *f, uint64_t at, const char *
     return SOURCE_FAILED;
 }
 
-/* Reads until `want` bytes are available, and returns SOURCE_ITEM. Returns SOURCE_END if the file ends before. */
+/* Returns SOURCE_ITEM when `want` unparsed bytes are available. Returns SOURCE_END if the file ends before that. */
 static enum source_got fill_input(struct recfile *f, size_t want, int timeout_ms, struct err *e)
 {
     while (f->in.len - f->taken < want) {
@@ -179,7 +179,7 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
     return SOURCE_ITEM;
 }
 
-/* Reads the next block as it is in the file, and checks it. */
+/* Reads the next block without decompressing it, and checks its checksum. */
 static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
                                   struct err *e)
 {
@@ -231,7 +231,10 @@ static void move_to(struct recfile *f, uint64_t offset)
     f->offset = offset;
 }
 
-/* Returns false if this etrace has no use for a block of this type. Uses checkpoints only where the reader begins. */
+/*
+ * Sets *ret to the type of the item for a block. Returns false for a block that readers skip: an index, a block of a
+ * newer etrace, or a checkpoint at which this reader does not begin.
+ */
 static bool type_of(const struct recfile *f, const struct etw_block *b, enum source_type *ret)
 {
     switch ((enum etw_block_type)b->type) {
@@ -292,7 +295,7 @@ static enum source_got recfile_next(struct source *s, struct source_item *ret, i
         return got;
     if (f->place && !f->restoring && f->offset == f->place->behind && f->place->resume != f->offset) {
         const uint64_t resume = f->place->resume;
-        f->place->resume = f->offset; /* only once: with a bound, another call may begin at this offset */
+        f->place->resume = f->offset; /* move only once: with a bound, a later call may find the same offset */
         move_to(f, resume);
     }
     while ((got = next_block(f, &b, &bytes, timeout_ms, e)) == SOURCE_ITEM) {

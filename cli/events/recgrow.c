@@ -10,11 +10,11 @@
 
 #include "../ground/loop.h"
 
-#define QUIET_MS 1000 /* a writer without a lock counts as gone after this time without growth */
+#define QUIET_MS 1000 /* if nobody locks the file and it does not grow for this time, its writer counts as gone */
 
 /*
- * Returns true if another process has locked the file, as out_claim() does. Our shared lock would refuse a writer that
- * comes in the same moment, so ask only if somebody seems to write.
+ * Returns true if another process has locked the file to write it (out_claim()). The test takes a shared lock for a
+ * moment, which would make a new writer fail. So call it only if somebody seems to write the file.
  */
 static bool is_locked(const struct recgrow *g)
 {
@@ -25,7 +25,7 @@ static bool is_locked(const struct recgrow *g)
     return errno == EWOULDBLOCK;
 }
 
-/* Begins to look at blocks, once the file has its header. */
+/* Opens g->seek if the file has its header already. */
 static void begin_blocks(struct recgrow *g)
 {
     struct etw_file h;

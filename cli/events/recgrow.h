@@ -13,23 +13,23 @@ struct recgrow {
     int fd;
     struct recseek seek;
     bool begun;       /* the file has its header, and `seek` is open */
-    bool writes;      /* somebody writes the file, as far as known */
+    bool writes;      /* somebody seems to write the file */
     int64_t grown_at; /* loop_now() time of the last growth */
 };
 
 enum recgrow_news {
     RECGROW_SAME,
-    RECGROW_MORE,     /* more whole blocks; somebody writes the file */
+    RECGROW_MORE,     /* the file has more whole blocks, so somebody writes it */
     RECGROW_ENDED,    /* nobody writes the file any more */
     RECGROW_CUT,      /* the file is shorter than its whole blocks were */
-    RECGROW_REPLACED, /* the path names another file, or none */
+    RECGROW_REPLACED, /* the path names another file, or no file */
 };
 
-/* Looks at the file for the first time. Returns false, with an error, if it cannot be read. */
+/* Opens the file and reads the headers of its blocks so far. Returns false and sets *e if the file cannot be read. */
 bool recgrow_open(struct recgrow *g, const char *path, struct err *e);
 void recgrow_close(struct recgrow *g);
 
-/* Looks at the file again. */
+/* Reads the headers of the blocks that came since the last call. Returns what has changed. */
 enum recgrow_news recgrow_look(struct recgrow *g);
 
 static inline uint64_t recgrow_whole(const struct recgrow *g)

@@ -16,15 +16,15 @@
 struct file {
     struct source *source;
     struct source_item item;  /* the next item, if `ready` */
-    bool ready, ended, given; /* given: the item that was returned last is of this file */
+    bool ready, ended, given; /* given: the item that recmerge_next() returned last is from this file */
     int64_t key;              /* the time of the last batch that was read */
 };
 
-/* A node of a file; its number in the merged stream is its place in the table. */
+/* A node of a file. The node's number in the merged stream is its index in recmerge.places. */
 struct place {
     size_t file;
-    unsigned node;
-    uint64_t batches; /* returned so far */
+    unsigned node;    /* the node's number in the file */
+    uint64_t batches; /* number of batches of the node returned so far */
 };
 
 struct recmerge {
@@ -33,11 +33,11 @@ struct recmerge {
     size_t nfiles;
     struct place places[ORDER_NODES];
     unsigned nplaces;
-    unsigned marked; /* a node whose last batch gets a mark next, plus 1; 0: none */
+    unsigned marked; /* 1 + number of the node whose last batch gets a mark next; 0: none */
     struct etw_note mark;
     struct buf request; /* the request of the first recording */
-    bool asked, failed;
-    struct err why; /* the first error of a file, if failed */
+    bool asked, failed; /* asked: `request` is set */
+    struct err why;     /* the first error of a file, if failed */
 };
 
 static unsigned place_of(struct recmerge *m, size_t file, unsigned node)
@@ -84,7 +84,7 @@ static bool read_file(struct recmerge *m, struct file *f, int timeout_ms)
     return true;
 }
 
-/* Copies a request without the entries that differ between nodes and do not change its meaning. */
+/* Copies the entries of a request that must be equal in all recordings. Leaves out those that are about one node. */
 static void request_of(struct str bytes, struct buf *to)
 {
     struct raw key, text;
@@ -114,7 +114,7 @@ static bool match_request(struct recmerge *m, struct str bytes)
     return same;
 }
 
-/* Returns true if a batch need not wait for batches of the other files, because they are all much later. */
+/* Returns true if the batch of `f` need not wait for the other files, because their next batches are all much later. */
 static bool is_apart(const struct recmerge *m, const struct file *f)
 {
     int64_t until;
@@ -129,7 +129,7 @@ static bool is_apart(const struct recmerge *m, const struct file *f)
     return true;
 }
 
-/* Gives a note that the node's last batch need not wait for other nodes. */
+/* Returns a note that tells order.c not to let the last batch of the node m->marked wait for other nodes. */
 static enum source_got give_mark(struct recmerge *m, struct source_item *ret)
 {
     const unsigned node = m->marked - 1;

@@ -8,12 +8,12 @@
 #include "order.h"
 #include "recfile.h"
 
-/* Level 1 takes 30 ns for a small call. Levels below it make larger files, levels 2 to 5 no smaller ones. */
+/* Level 1 takes 30 ns for a small call. Lower levels make larger files; levels 2 to 5 make no smaller files. */
 #define LEVEL 1
-#define ITEMS_MAX 65536 /* places of items that are remembered for each node */
+#define ITEMS_MAX 65536 /* limit for the places of items that are kept for each node */
 #define INDEX_MAX ((ETW_MAX_BLOCK - sizeof(struct etw_index_end)) / sizeof(struct etw_index))
 
-/* Places of a node's batches and notes that no checkpoint covers yet, in bytes from the begin of the run. */
+/* The places of a node's batches and notes that no checkpoint covers yet, in bytes from the beginning of the run. */
 struct places {
     uint64_t *items;
     size_t count, cap;
@@ -22,9 +22,9 @@ struct places {
 
 struct recpack {
     ZSTD_CCtx *zstd;
-    uint64_t at; /* bytes from the begin of the run */
+    uint64_t at; /* number of bytes written since the beginning of the run */
     struct places nodes[ORDER_NODES];
-    struct etw_index *index; /* `back` is the checkpoint's distance from the begin of the run until it is written */
+    struct etw_index *index; /* here `back` counts from the beginning of the run; put_index() converts it */
     size_t nindex, index_cap;
     struct buf block;
 };
@@ -79,7 +79,7 @@ static void keep_place(struct recpack *p, const struct etw_block *b, const char 
     n->items[n->count++] = p->at;
 }
 
-/* Returns true if the places of the items after the node's saved state are known. */
+/* Returns true if p->nodes still has the places of all items that came after the node's state was saved. */
 static bool knows_place(const struct recpack *p, const struct etw_resume *r)
 {
     return r->node < ORDER_NODES && r->items >= p->nodes[r->node].before &&
@@ -87,8 +87,9 @@ static bool knows_place(const struct recpack *p, const struct etw_resume *r)
 }
 
 /*
- * Finds where to resume: at the first item that no state covers. Sets how many items each node skips from there.
- * Returns false if the place is not known any more.
+ * Finds where a reader of the checkpoint resumes: at the first item that is not covered by the saved state of its node.
+ * Sets *ret_back to the distance back to this item, and resumes[].skip to the number of covered items of the node that
+ * follow this place. Forgets the places of covered items. Returns false if a place is no longer known.
  */
 static bool find_resume(struct recpack *p, struct etw_resume *resumes, uint32_t count, uint64_t *ret_back)
 {
@@ -126,7 +127,7 @@ static void add_index(struct recpack *p, const struct etw_checkpoint *c)
     p->index[p->nindex++] = (struct etw_index){.back = p->at, .newest = c->newest};
 }
 
-/* Completes the header of a checkpoint. Returns the bytes of the block, which are in p->block if they changed. */
+/* Completes the header of a checkpoint. Returns the bytes of the completed block, which are in p->block. */
 static const char *complete_checkpoint(struct recpack *p, struct etw_block *b, const char *bytes)
 {
     struct etw_checkpoint c;

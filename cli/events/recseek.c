@@ -10,7 +10,7 @@
 
 #define PLACES_MAX 65536
 #define PIECE 4096
-#define BAD_MAX 16 /* damaged checkpoints, each up to ETW_MAX_BLOCK, that a search reads */
+#define BAD_MAX 16 /* limit for the damaged checkpoints that a search reads; each has up to ETW_MAX_BLOCK bytes */
 
 /* ---- reading blocks ---- */
 
@@ -33,7 +33,7 @@ static bool read_head(struct recseek *s, uint64_t at, struct etw_block *ret)
     return read_at(s, ret, sizeof(*ret), at) && is_whole(s, at, ret);
 }
 
-/* A piece of the file, for headers that are read in their order: one read has those of many small blocks. */
+/* A piece of the file. If headers are read in their order, one piece contains the headers of many small blocks. */
 struct piece {
     uint64_t at;
     size_t len;
@@ -73,7 +73,7 @@ static bool read_block(struct recseek *s, uint64_t at, unsigned type, struct str
 
 static void add_place(struct recseek *s, uint64_t at)
 {
-    if (s->count == PLACES_MAX) { /* keep every second one */
+    if (s->count == PLACES_MAX) { /* keep every second place */
         for (size_t i = 0; i < PLACES_MAX / 2; i++)
             s->places[i] = s->places[2 * i + 1];
         s->count = PLACES_MAX / 2;
@@ -129,7 +129,7 @@ void recseek_open(struct recseek *s, int fd, uint64_t begin)
     *s = (struct recseek){.fd = fd, .begin = begin, .size = fstat(fd, &st) ? 0 : (uint64_t)st.st_size};
 }
 
-/* Finds the checkpoints, once. A reader that knows its checkpoint does not need them. */
+/* Finds the checkpoints, once. A caller that knows the offset of its checkpoint does not need this. */
 static void find_places(struct recseek *s)
 {
     if (!s->found && read_index(s) != s->begin)
@@ -137,7 +137,10 @@ static void find_places(struct recseek *s)
     s->found = true;
 }
 
-/* Begins to look at the blocks: behind the last one if the file has an index of all checkpoints. */
+/*
+ * Sets where recseek_grow() begins to look at blocks: at the end of the file if the file has an index of all its
+ * checkpoints, otherwise at the first block.
+ */
 static void begin_growth(struct recseek *s)
 {
     s->found = true;
@@ -247,7 +250,7 @@ uint64_t recseek_last_batch(struct recseek *s)
         for (uint64_t at = from; at < behind && read_head(s, at, &b); at += sizeof(b) + b.bytes)
             if (b.type == ETW_BLOCK_BATCH)
                 last = at;
-        behind = from; /* the rest has no batch */
+        behind = from; /* the blocks from `from` on have no batch */
     }
     return last;
 }
