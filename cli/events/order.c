@@ -7,8 +7,8 @@
 #include "../ground/mem.h"
 
 #define TEXT_MAX 256                     /* limit for the text of a note in bytes */
-#define GREETINGS_MAX ((size_t)64 << 10) /* a node that greets more often has no checkpoints */
-#define QUEUED_MAX ((size_t)64 << 20)    /* limit of waiting bytes; beyond it events come out early */
+#define GREETINGS_MAX ((size_t)64 << 10) /* limit for the hellos of a node in bytes; beyond it no checkpoints */
+#define QUEUED_MAX ((size_t)64 << 20)    /* limit of queued bytes; beyond it events come out early */
 
 struct item {
     struct item *next;
@@ -25,25 +25,25 @@ struct strand {
     struct merge *merge;
     struct event_node *node; /* owned by the merge */
     struct item *first, **last;
-    struct item *item; /* the item that the merge reads; NULL: a borrowed batch, or none */
-    /* number of batches that the merge got; batches up to `freed` do not wait for other nodes */
+    struct item *item; /* the item that the merge reads; NULL: the merge reads a borrowed batch or nothing */
+    /* taken: number of batches that the merge got. freed: batches up to this number do not wait for other nodes. */
     uint64_t taken, freed;
     enum state state;
-    bool expected, loaded; /* more input may come; the merge has unread input */
-    struct event head;
+    bool expected, loaded; /* expected: more input may come; loaded: the merge has unread input */
+    struct event head;     /* the node's next event, if has_head is true */
     bool has_head;
-    int64_t key, passed; /* time of `head`; lower bound for the times of later events */
-    int64_t offset;      /* what to add to the node's monotonic clock; valid if node->aligned */
-    bool reached;        /* the three `reached` fields are set: up to this time every event of the node has come out */
-    int64_t reached_mono, reached_wall;
-    struct buf why, name; /* the texts of notes, escaped */
+    int64_t key, passed; /* key: time of `head`; passed: lower bound for the times of later events */
+    int64_t offset;      /* added to the node's monotonic clock, gives wall time of this host; if node->aligned */
+    bool reached;        /* the next two members are set */
+    int64_t reached_mono, reached_wall; /* the time up to which the batches so far have every event of the node */
+    struct buf why, name;               /* the texts of notes, escaped */
 
     /* For checkpoints. */
     uint64_t items;       /* number of batches and notes that were taken */
-    int64_t newest;       /* the latest time of an event, without greetings */
+    int64_t newest;       /* the latest time of an event that is no hello */
     struct buf greetings; /* the hellos that came out, each as an encoded struct greeting */
-    size_t greeted;       /* bytes of restored `greetings` that came out again */
-    unsigned group;       /* strands of the same checkpoint have the same number */
+    size_t greeted;       /* number of bytes of restored `greetings` whose events came out again */
+    unsigned group;       /* number of the checkpoint that the strand was restored from; 0: none */
     int64_t batch_ns;     /* wall clock of the latest batch */
     bool wanted;          /* save the state as soon as the node is between two batches */
     struct buf saved;     /* the latest saved state, after `saved_items` items */
@@ -53,7 +53,7 @@ struct strand {
 
 /* A hello that came out. */
 struct greeting {
-    uint64_t number;  /* 0, 1, 2, ... among all nodes */
+    uint64_t number;  /* 0, 1, 2, ... in the order in which the hellos of all nodes came out */
     int64_t batch_ns; /* wall clock of its batch, by which recordings are merged */
     int64_t wall, mono;
     struct str hello;
@@ -69,7 +69,7 @@ struct order {
     size_t queued;
     bool ending, failed;
     uint64_t where;
-    int64_t first_key, first_ns; /* the times of the first traced event; INT64_MIN: none came */
+    int64_t first_key, first_ns; /* the first traced event: its time in the order, and when it happened; or INT64_MIN */
     uint64_t greetings;          /* number of greetings that came out */
     bool greets;                 /* restored greetings still have to come out */
     struct event greeting;
@@ -232,7 +232,7 @@ static void take_item(struct order *o, struct strand *s)
     s->item = item;
 }
 
-/* Sets the event's time on the common clock. Times of a node never go back, so its events keep their order. */
+/* Sets the time of s->head on the common clock. The times of a node never go back, so its events keep their order. */
 static void order_place(struct strand *s)
 {
     struct event *e = &s->head;
@@ -306,8 +306,8 @@ static bool take_note(struct strand *s, const struct item *item)
 }
 
 /*
- * Returns true if the node's current run has no more input: the next input says that the node is lost, or begins a new
- * run.
+ * Returns true if the node's current run has no more input: the next item is a note that the node is down, or begins a
+ * new run, or the input ends here.
  */
 static bool must_close(const struct order *o, const struct strand *s)
 {
@@ -445,7 +445,7 @@ bool order_restore(struct order *o, struct str checkpoint, struct str *ret_reque
     return funs_load(o->funs, &in, &o->restored, &o->nrestored) || malformed_checkpoint(e);
 }
 
-/* Reads the next restored greeting at *at. Returns false if there is none. */
+/* Reads the restored greeting at *at, and advances *at past it. Returns false if there is none. */
 static bool read_greeting(const struct strand *s, size_t *at, struct greeting *ret)
 {
     const struct str all = buf_view(&s->greetings);
@@ -505,9 +505,9 @@ bool order_restore_node(struct order *o, unsigned node, struct str state, struct
 }
 
 /*
- * Gives the next restored greeting as an event. Greetings of one checkpoint come out in their order, and several
- * checkpoints are merged like batches of several recordings. After the last greeting, the nodes are as they were saved.
- * Returns false if there is no greeting left.
+ * Returns the next restored greeting as the event *ret. The greetings of one checkpoint come out in their order; the
+ * greetings of several checkpoints are merged by the times of their batches. After the last greeting, the hello of each
+ * node is again the one that was saved last. Returns false if there is no greeting left.
  */
 static bool give_greeting(struct order *o, struct event **ret, unsigned *ret_node)
 {
@@ -598,7 +598,7 @@ static enum fetched fetch_head(struct order *o, struct strand *s, struct err *e)
 
 /* ---- all nodes ---- */
 
-/* Returns true if the earliest event need not wait for other nodes. */
+/* Returns true if the earliest event may come out before other nodes have passed its time. */
 static bool may_release_earliest(const struct order *o)
 {
     bool any = o->ending || o->queued > QUEUED_MAX;

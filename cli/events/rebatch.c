@@ -7,7 +7,7 @@
 #include "names.h"
 
 #define FULL ((size_t)48 << 10)
-#define TRACEES 1024 /* limit of named processes */
+#define TRACEES 1024 /* limit for the processes that a batch names */
 #define FRAME_MAX ((size_t)512 << 10)
 #define BIAS (UINT64_C(1) << 63) /* added to monotonic times, which may be negative, to get unsigned ticks */
 
@@ -139,8 +139,8 @@ static void rebatch_put_fun(struct rebatch *a, const struct event *e)
 }
 
 /*
- * Appends terms with all atoms spelled out. If they are too large for a frame, appends `count` markers that say so, and
- * returns false.
+ * Appends terms with all atoms spelled out. If the terms are too large for a frame, appends `count` markers
+ * (ETW_T_ELIDED) instead, and returns false.
  */
 static bool put_terms(struct buf *b, const struct event *e, struct wire terms, unsigned count)
 {
@@ -157,7 +157,7 @@ static bool put_terms(struct buf *b, const struct event *e, struct wire terms, u
 void rebatch_add(struct rebatch *a, const struct event *e)
 {
     struct buf *b = &a->frames;
-    if (e->kind == ETW_TALLY) /* how many events the node did not send; the batches count those that it sent */
+    if (e->kind == ETW_TALLY) /* has counts of events that the node did not send; batches have only sent events */
         return;
     int64_t mono = a->begun && e->mono_ns < a->mono_ns ? a->mono_ns : e->mono_ns;
     uint64_t tick = (uint64_t)mono + BIAS, tracee = e->who ? e->who->id : 0;

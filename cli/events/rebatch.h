@@ -2,9 +2,9 @@
 /*
  * Encodes events into self-contained batches for the scrollback.
  *
- * On the wire a ring defines function names, atoms and process names once. Here each batch repeats the definitions that
- * it needs, so any batch can be dropped and the others can still be decoded. A struct rebatch serves one node. Its
- * batches have seq 0; scroll.c sets the seq and adjusts the counts for each reader.
+ * A node defines a function name, an atom or a process name only once for each ring. Here each batch repeats the
+ * definitions that it needs, so any batch can be dropped and the remaining batches can still be decoded. A struct
+ * rebatch serves one node. Its batches have seq 0; scroll_reader.c sets the seq and adjusts the counts for each reader.
  */
 #ifndef ETRACE_REBATCH_H
 #define ETRACE_REBATCH_H
@@ -21,7 +21,7 @@ struct rebatch {
     int64_t first_ns;         /* monotonic time of the first event in `frames` */
     size_t events;
     bool hello;        /* `names` contains the node's hello */
-    uint32_t *funs;    /* function serial + 1, by id in this batch; 0: free */
+    uint32_t *funs;    /* fun->serial + 1 of each function that this batch defines, by its id in the batch */
     uint64_t *tracees; /* the processes that this batch names */
     size_t nfuns, ntracees;
     struct table by_tracee;
@@ -34,7 +34,7 @@ void rebatch_release(struct rebatch *a);
 bool rebatch_full(const struct rebatch *a); /* returns true if it is time to call rebatch_take() */
 bool rebatch_empty(const struct rebatch *a);
 
-/* Accepts every event of merge_next(), in that order. */
+/* Adds an event. Call it for every event of merge_next(), in the same order. */
 void rebatch_add(struct rebatch *a, const struct event *e);
 
 /*
@@ -51,7 +51,10 @@ void rebatch_take(struct rebatch *a, uint64_t seen, bool last, struct buf *to);
 void rebatch_own(enum etw_kind kind, struct wire terms, int64_t mono_ns, int64_t wall_ns, uint64_t seen,
                  const uint64_t lost[static ETW_LOSSES], struct buf *to);
 
-/* Sets the seq of a batch from one of these functions, and subtracts the counts from before the reader began. */
+/*
+ * Sets the seq of a batch that rebatch_take() or rebatch_own() wrote. Subtracts `seen` and `lost`, the counts from
+ * before the reader began, from the counts of the batch.
+ */
 void rebatch_rebase(char *batch, size_t len, uint64_t seq, uint64_t seen, const uint64_t lost[static ETW_LOSSES]);
 
 #endif

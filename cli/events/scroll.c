@@ -92,7 +92,7 @@ static struct scroll_piece *piece_new(enum source_type type, unsigned node, stru
     return p;
 }
 
-/* Closes the node's current piece. With `last`, creates one even if it is empty, to mark the end of the run. */
+/* Appends the events so far of a node as a piece. With `last`, appends even an empty piece, to mark the run's end. */
 static void take_piece(struct scroll *s, unsigned index, bool last)
 {
     struct scroll_node *n = s->nodes[index];
@@ -138,7 +138,7 @@ void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes)
     s->specs[s->nspecs++] = (struct scroll_request){mark, mem_strndup(bytes.at, bytes.len), bytes.len};
 }
 
-/* Returns true if the node may still send events. Returns false for an only node, which has no clock note. */
+/* Returns true if the node may still send events. Returns false if there is only one node, which has no clock note. */
 static bool is_expected(const struct scroll_node *n)
 {
     return n && n->clock.len && !merge_ended(n->merge);
@@ -154,8 +154,8 @@ static void append_specs(struct scroll *s, const struct scroll_request *p)
 }
 
 /*
- * Switches to the request of this mark. All nodes are armed with the same mark; the first node that gets there switches
- * the request for all.
+ * Switches to the request of this arming mark. All nodes are armed with the same mark. The first node with an event
+ * from after the mark switches the request for all nodes.
  */
 static void use_specs(struct scroll *s, uint64_t mark)
 {
@@ -181,7 +181,10 @@ static void use_specs(struct scroll *s, uint64_t mark)
 
 /* ---- batches ---- */
 
-/* Accepts a mark only if scroll_specs() registered it, and only in increasing order, because nodes are untrusted. */
+/*
+ * Stores an arming mark that the node has confirmed. Ignores a mark that scroll_specs() did not register or that is not
+ * larger than the previous mark, because nodes are untrusted.
+ */
 static void take_mark(struct scroll *s, struct scroll_node *n, uint64_t mark, int64_t mono_ns)
 {
     bool later = !n->nmarks || n->marks[n->nmarks - 1].mark < mark;
@@ -206,7 +209,7 @@ static void note_snapshot(struct scroll_node *n, const struct event *e)
     n->reach_us = from ? us : -1;
 }
 
-/* Returns the event with the time that the batch gives it. */
+/* Returns a copy of the event. A notice gets the times of the event before it (scroll_of_recorders()). */
 static struct event recorded_event(struct scroll_node *n, const struct event *e)
 {
     struct event moved = *e;
@@ -309,8 +312,8 @@ bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int
 }
 
 /*
- * Counts overwritten events that no event has reported: those that a flight recorder had when it ended without a
- * snapshot.
+ * Counts the overwritten events that no loss event has reported: a flight recorder that ends without a snapshot does
+ * not report them.
  */
 static void take_overwritten(struct scroll_node *n)
 {
@@ -328,7 +331,7 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
     ensure_node(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
-        bool failed = merge_failed(m); /* the failure was already reported, so ignore its rest */
+        bool failed = merge_failed(m); /* a failure of the old run was reported already */
         merge_end(m);
         if (!scroll_drain(s, node, e) && !failed)
             return false;

@@ -18,13 +18,13 @@ struct scroll;
 
 struct scroll *scroll_new(size_t max_bytes);
 void scroll_free(struct scroll *s); /* free its readers first */
-/* Forgets events before `end`, a value of scroll_end(). Readers continue normally. */
+/* Forgets the events before `end`, a position from scroll_end(). Readers continue normally. */
 void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
  * Sets whether the nodes are flight recorders from now on. The notice of a snapshot is newer than the events that
- * follow the notice, so the notice gets the time of the event before it. SCROLL_ONE_BY_ONE: the last batch of each
- * snapshot is also marked as the last one of the node, because readers read every snapshot alone.
+ * follow the notice, so the notice gets the time of the event before it. With SCROLL_ONE_BY_ONE, the last batch of each
+ * snapshot is marked as the node's last batch, because readers read every snapshot alone.
  */
 enum scroll_recorders { SCROLL_STREAMS, SCROLL_RECORDERS, SCROLL_ONE_BY_ONE };
 void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
@@ -32,10 +32,9 @@ void scroll_of_recorders(struct scroll *s, enum scroll_recorders how);
 bool scroll_records(const struct scroll *s, unsigned node);
 
 struct scroll_snapshots {
-    bool going;     /* a node has begun a snapshot and not ended it */
-    uint64_t begun; /* number of snapshots that all nodes have begun */
-    /* Time before the snapshot from which the events of all nodes are there; -1: no node has overwritten any events. */
-    int64_t reach_us;
+    bool going;       /* a node has begun a snapshot and not ended it */
+    uint64_t begun;   /* number of snapshots that all nodes have begun */
+    int64_t reach_us; /* how far back the snapshots of all nodes reach; -1: no node has overwritten any events */
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
 uint64_t scroll_begun(const struct scroll *s, unsigned node); /* returns the number of this node's snapshots */
@@ -55,12 +54,13 @@ struct source *scroll_read(struct scroll *s, bool from_now);
 uint64_t scroll_missed(const struct source *reader); /* number of events dropped before the reader got to them */
 size_t scroll_ahead(const struct source *reader);    /* number of unread bytes */
 /*
- * Returns the position of the next read. A reader that is at least at an earlier scroll_end() has read all before that.
+ * scroll_place() returns the position that the reader reads next; scroll_end() returns the position of the next piece.
+ * A reader whose position is at least an earlier scroll_end() has read all pieces that existed then.
  */
 uint64_t scroll_place(const struct source *reader);
 uint64_t scroll_end(const struct scroll *s);
 
-/* Sets a time; no later event of the node is older. Returns false if no such time is known. */
+/* Sets a lower bound for the times of all later events of the node. Returns false if no bound is known. */
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall);
 
 /*
@@ -68,16 +68,19 @@ bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int
  * adds the notices of a recorder, so that its items read like those of a node that is a flight recorder.
  */
 void scroll_act_as_recorder(struct source *reader);
-/* Overwrites the oldest unread piece. Returns true if that piece has no events, and *ret has to be passed on. */
+/*
+ * Counts the events of the oldest unread piece as overwritten and skips it. If the piece has no events, reads it
+ * instead and returns true; the caller must then pass *ret on.
+ */
 bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret);
 /* Returns true if the oldest unread piece has no events: it is a note, or the first or last batch of a node. */
 bool scroll_oldest_is_eventless(const struct source *reader);
-/* Begins or ends a snapshot: the next items are a notice of that for each node. */
+/* Begins or ends a snapshot: the reader then gives a notice about it for each node. */
 void scroll_begin_snapshot(struct source *reader);
 void scroll_end_snapshot(struct source *reader);
 /*
- * Call it when everything is read or overwritten. The next items are counts that no item has had, of nodes that did not
- * end.
+ * Ends the recorder; call it when every piece is read or overwritten. The reader then gives the counts that no item has
+ * contained yet, for each node that has not ended.
  */
 void scroll_end_recorder(struct source *reader);
 

@@ -13,7 +13,7 @@ struct scroll_piece {
     unsigned node;
     bool hello;
     bool anew; /* first piece of a restarted node, whose clocks are new */
-    bool last; /* stands for the last batch of a node; has no events */
+    bool last; /* a piece without events that stands for the last batch of a node */
     size_t bytes, events;
     uint64_t offset;                               /* sum of the bytes of all earlier pieces */
     int64_t first_ns;                              /* monotonic time of the first frame */
@@ -30,7 +30,7 @@ struct scroll_mark {
 struct scroll_node {
     struct merge *merge;
     struct rebatch rebatch;
-    uint64_t seen; /* counts of events that are already in pieces */
+    uint64_t seen; /* seen, lost: counts of the events that are in pieces already */
     uint64_t lost[ETW_LOSSES];
     struct scroll_mark *marks; /* marks that the node has confirmed, in order; no event after them has come out yet */
     size_t nmarks, marks_cap;
@@ -38,7 +38,7 @@ struct scroll_node {
     bool anew;
     bool snaps;               /* a snapshot has begun and has not ended */
     uint64_t begun;           /* number of snapshots that have begun */
-    int64_t mono_ns, wall_ns; /* times of the latest event, or of the greeting before any; only with `recorders` */
+    int64_t mono_ns, wall_ns; /* times of the latest event or hello; set only if scroll.recorders is set */
     int64_t reach_us;         /* how far back the latest snapshot reaches; -1: nothing was overwritten */
 };
 

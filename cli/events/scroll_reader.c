@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the scrollback: like a recording, or like the batches of a flight recorder. */
+/* Reads the scrollback, as if it were a recording or the batches of a flight recorder. */
 #include "scroll.h"
 
 #include <stdlib.h>
@@ -8,21 +8,21 @@
 #include "scroll_parts.h"
 
 /*
- * A batch that a reader which acts as a recorder gives before the next piece of a node: a notice, or with NOTICE_COUNTS
- * only the counts of the node.
+ * The batch that a reader gives before the next piece of a node, if the reader acts as a flight recorder. The batch has
+ * a notice or, with NOTICE_COUNTS, only the counts of the node.
  */
 enum reader_notice { NOTICE_NONE, NOTICE_BEGIN, NOTICE_END, NOTICE_COUNTS };
 
 struct reader_node {
     uint64_t seq;
-    /* counts from before this reader began or caught up; subtracted from all counts of the node */
+    /* The counts of events that this reader never gets. They are subtracted from all counts of the node. */
     uint64_t seen, lost[ETW_LOSSES];
     bool timed;                               /* the reader has the node's clock note */
     uint64_t expect, expect_lost[ETW_LOSSES]; /* the counts after the piece that was read last */
     enum reader_notice notice;
     bool gap;   /* events were overwritten since the last snapshot */
     bool ended; /* the reader has given the node's last batch, or the note that the node is down */
-    bool owes;  /* the counts have changed since the batch that was given last */
+    bool owes;  /* the node's counts have changed since the reader gave its last batch */
 };
 
 struct reader {
@@ -34,10 +34,10 @@ struct reader {
     uint64_t missed;
     struct reader_node nodes[ORDER_NODES];
     struct buf batch;
-    bool records, notices; /* scroll_act_as_recorder(); some node has a notice */
+    bool records, notices; /* records: acts as a flight recorder; notices: a notice of some node is due */
 };
 
-/* Counts the events that were dropped before these counts as overwritten. */
+/* Counts the events since the piece that was read last as overwritten. `seen` and `lost` are the counts after them. */
 static void reader_overwrite(struct reader_node *n, uint64_t seen, const uint64_t lost[static ETW_LOSSES])
 {
     uint64_t events = seen - n->expect;
@@ -50,8 +50,8 @@ static void reader_overwrite(struct reader_node *n, uint64_t seen, const uint64_
 }
 
 /*
- * Excludes dropped pieces from this reader's counts, as if they had never existed. A recorder counts them as
- * overwritten.
+ * Excludes the pieces that were dropped before `p` from this reader's counts, as if they had never existed. If the
+ * reader acts as a flight recorder, counts their events as overwritten instead.
  */
 static void exclude_dropped(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
@@ -65,7 +65,7 @@ static void exclude_dropped(const struct reader *r, struct reader_node *n, const
     memcpy(n->expect_lost, p->lost, sizeof(n->expect_lost));
 }
 
-/* Moves the reader to a piece. If the node has been restarted before it, its counts begin anew. */
+/* Adjusts the node's counts before the reader gives the piece. If the piece begins a new run, the counts begin anew. */
 static void enter_piece(const struct reader *r, struct reader_node *n, const struct scroll_piece *p)
 {
     exclude_dropped(r, n, p);
@@ -119,7 +119,7 @@ static bool owes_counts(const struct reader_node *n, const struct scroll_piece *
     return (p->anew || is_down(p)) && n->seq && n->owes;
 }
 
-/* Sets a time for a notice that is not later than any event that the reader has not read yet. */
+/* Sets the time of a notice. The time is not later than any unread event of the node. */
 static void notice_time(const struct reader *r, unsigned node, const struct scroll_piece *next, int64_t *ret_mono,
                         int64_t *ret_wall)
 {
@@ -179,7 +179,7 @@ static int64_t reach_us(const struct reader *r, unsigned node, const struct scro
 
 /*
  * Gives the notice that is due for a node. If the reader has given nothing from this node yet, gives the node's hello
- * instead, and the notice stays due. next: the node's next piece; NULL: none.
+ * instead, and the notice stays due. `next` is the node's next piece, or NULL.
  */
 static enum source_got give_notice(struct reader *r, unsigned node, const struct scroll_piece *next,
                                    struct source_item *ret)
@@ -283,7 +283,7 @@ bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret)
 
 /* ---- reading ---- */
 
-/* Queues the request in force, at the reader's start and after pieces were dropped. */
+/* Makes the reader give the request in force next. For the reader's start, and after pieces were dropped. */
 static void queue_specs(struct reader *r, const struct scroll_piece *specs)
 {
     buf_clear(&r->specs);

@@ -13,7 +13,8 @@ enum source_type {
     SOURCE_SPECS,  /* bytes: the request (recfile.h) */
     SOURCE_FOOTER, /* bytes: struct etw_footer, the totals at the end of the recording */
     SOURCE_NOTE,   /* bytes: struct etw_note and a text */
-    /* Only after recfile_seek(), before all others: the header of the checkpoint, and the state of each node */
+    /* The header of a checkpoint, and the state of each node in it. Only recfile_seek() makes them come, as first
+       items. */
     SOURCE_CHECKPOINT,
     SOURCE_STATE,
 };
@@ -22,14 +23,14 @@ struct source_item {
     enum source_type type;
     unsigned node;
     struct str bytes;
-    uint64_t offset; /* file offset of the bytes; 0: not a file */
+    uint64_t offset; /* file offset of the bytes; 0: the source is no file */
 };
 
 enum source_got {
     SOURCE_ITEM,
     SOURCE_NOTHING, /* nothing arrived within timeout_ms; try again */
     SOURCE_END,     /* the stream is complete */
-    SOURCE_FAILED,  /* err is filled; earlier items are valid */
+    SOURCE_FAILED,  /* *e is filled; earlier items are valid */
 };
 
 struct source {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes and reads the parts of a checkpoint: numbers in LEB128, times as eight bytes, texts behind their lengths.
+ * Writes and reads the parts of a checkpoint: numbers in LEB128, times as eight bytes, and texts, each after its
+ * length.
  *
  * The bytes of a recording are untrusted. A read beyond the end sets `bad` and returns 0 or an empty text, so a reader
  * may check `bad` once after several reads.

@@ -10,13 +10,13 @@
 
 #include "../ground/macros.h"
 
-#define TICKS_PAIRS 16 /* older ticks are extrapolated from the oldest pair */
+#define TICKS_PAIRS 16 /* limit for the kept pairs; ticks before the oldest pair are extrapolated from it */
 
 struct ticks {
     struct ticks_pair {
         uint64_t tick;
         int64_t mono, wall;
-        double mono_slope, wall_slope; /* slope up to the next pair; the last pair repeats the slope before it */
+        double mono_slope, wall_slope; /* slope up to the next pair; the last pair has that of the pair before */
     } pairs[TICKS_PAIRS];
     unsigned count;
     bool pinned; /* keep the oldest pair, because the next ticks are older than the latest pairs */
