@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects exits by the names of processes, as a user writes them in Erlang or Elixir, and by pids. */
+/* Selects the exits to show, by names of processes as a user writes them in Erlang or Elixir, or by pids. */
 #ifndef ETRACE_DEATH_CHOICE_H
 #define ETRACE_DEATH_CHOICE_H
 
@@ -13,9 +13,9 @@ struct death_choice {
 };
 
 /*
- * Returns true if the tree is to be shown: death_selected() holds, and, unless the user chose names or all exits, the
- * tree has an exit that is not normal or whose process was started again by its name. Marks the names as seen. `c`
- * NULL: every process is selected.
+ * Returns true if the tree is to be shown. death_selected() must hold. If the user chose neither names nor all exits,
+ * the tree must also have an exit that is abnormal, or whose process was replaced by a process with its name. Marks the
+ * names that the tree contains as seen. If `c` is NULL, every process is selected.
  */
 bool death_chosen(struct death_choice *c, const struct death *root);
 /* Returns true if the tree has an exit of a selected process. */

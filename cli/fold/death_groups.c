@@ -5,10 +5,10 @@
 
 #include "../ground/mem.h"
 
-/* An exit is shown whole if it comes this long after the previous exit of its group. */
+/* An exit is shown in full if the previous exit of its group was at least this long before. */
 #define AGAIN_NS INT64_C(10000000000)
 #define FIRST_PAUSE_NS                                                                                                 \
-    INT64_C(2000000000) /* before the first line about folded exits; each further pause is twice as long */
+    INT64_C(2000000000) /* pause before a group's first line about folded exits; each later pause is twice as long */
 #define PAUSE_MOST_NS INT64_C(64000000000)
 
 void death_groups_release(struct death_groups *s)

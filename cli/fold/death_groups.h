@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts exits by the name of the process, or by its initial function, its parent, or the reason, in this order. So the
- * exits of a process that its supervisor starts again and again are one group, whatever the pids.
+ * Groups exits by the first of these that is known: the name of the process, its initial function, its parent, or the
+ * reason. So the exits of a process that its supervisor starts again and again are one group, whatever the pids. The
+ * first exits of a group are shown in full; the others are folded into one line from time to time.
  *
- * Bounded: exits beyond DEATH_GROUPS groups share the last one, and a group keeps DEATH_REASONS reasons.
+ * Bounded: after DEATH_GROUPS groups, all further exits share one group. A group keeps DEATH_REASONS reasons.
  */
 #ifndef ETRACE_DEATH_GROUPS_H
 #define ETRACE_DEATH_GROUPS_H
@@ -24,32 +25,33 @@ struct death_reason {
 struct death_group {
     enum death_label label;
     const struct event_node *node;
-    /* LABEL_NAME, LABEL_SPAWNER: the process; identified by its name if it has one, else by its pid. */
+    /* LABEL_NAME: the dead process; LABEL_SPAWNER: its parent. Identified by the name or, without a name, by the pid.
+     */
     struct tracee who;
     const struct fun *initial; /* LABEL_FUNCTION */
     uint8_t arity;
     struct exit_reason reason; /* LABEL_REASON */
-    uint64_t times;            /* exits, shown or folded */
-    uint64_t quiet;            /* normal exits, which are not shown */
-    uint64_t folded;           /* exits since the last line about the group */
-    uint64_t most_others;      /* largest number of further exits that one shown exit has caused */
-    /* Exits that the exits of the group have caused; processes that were started to replace them. */
+    uint64_t times;            /* number of exits, shown in full or folded */
+    uint64_t quiet;            /* number of normal exits, which are not shown */
+    uint64_t folded;           /* number of folded exits since the last line about the group */
+    uint64_t most_others;      /* largest number of further exits that one exit of the group has caused */
+    /* others: number of exits that the group's exits have caused; restarts: number of replaced processes */
     uint64_t others, restarts;
     struct tracee restarter;   /* the last process that started a replacement; text_len 0: unknown */
     int64_t first_ns, last_ns; /* monotonic */
     int64_t last_wall_ns;
     /*
      * due_ns: the wall clock at which the next line about folded exits is due. pause_ns: the time between this line and
-     * the one before.
+     * the previous line.
      */
     int64_t due_ns, pause_ns;
     struct death_reason reasons[DEATH_REASONS]; /* the reasons, in the order of their first exits */
     size_t nreasons;
-    uint64_t other_reasons;
+    uint64_t other_reasons; /* number of exits whose reasons are not in `reasons` */
 };
 
 struct death_groups {
-    struct death_group *items; /* DEATH_GROUPS groups, and one for all others */
+    struct death_group *items; /* up to DEATH_GROUPS groups, and one for all further exits */
     size_t n, cap, folding;    /* folding: number of groups with folded exits */
     int64_t due_ns;            /* no line is due before this wall clock */
     struct table by_label;
@@ -58,8 +60,8 @@ struct death_groups {
 
 void death_groups_release(struct death_groups *s);
 /*
- * Counts the tree of an exit. Returns true if the exit must be shown whole, because it differs from the previous exits
- * of its group. Otherwise folds it.
+ * Counts an exit and the exits that it has caused. Returns true if the exit must be shown in full: the previous exit of
+ * its group was long ago, or the exit has a new reason or caused more exits than any before. Otherwise folds the exit.
  */
 bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret);
 /* Counts a normal exit that is not shown. */
@@ -67,7 +69,7 @@ void death_groups_add_quiet(struct death_groups *s, const struct death *root);
 /* Calls tell() for the groups whose line about folded exits is due at this time. */
 void death_groups_tell(struct death_groups *s, int64_t wall_ns, void (*tell)(void *ctx, const struct death_group *g),
                        void *ctx);
-/* Calls tell() for the groups whose line is due at the time that has passed on their node. */
+/* Calls tell() for the groups whose line is due at the time that their node has passed (event_node.passed). */
 void death_groups_passed(struct death_groups *s, void (*tell)(void *ctx, const struct death_group *g), void *ctx);
 /* Fills `ret` with the reasons of a group, the most frequent first, and returns their number. */
 size_t death_reasons_sorted(const struct death_group *g, const struct death_reason *ret[DEATH_REASONS]);

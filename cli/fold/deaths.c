@@ -6,7 +6,7 @@
 #include "../events/process_name.h"
 #include "../ground/mem.h"
 
-#define NEAR 256 /* limit for the exits that a search for a name, a reason or a survivor looks at */
+#define NEAR 256 /* a search for a name, a reason or a survivor looks at this many of the newest exits */
 
 void deaths_init(struct deaths *d)
 {
@@ -83,7 +83,7 @@ static int64_t *now_of(struct deaths *d, const struct event_node *node)
     return &d->now[node->index % DEATH_NODES];
 }
 
-/* Finishes the trees that are settled, in the order of their first exits: a tree waits for older trees. */
+/* Finishes the trees that are settled, in the order of their first exits. A settled tree waits for older trees. */
 static void settle_trees(struct deaths *d)
 {
     while (d->oldest) {
@@ -132,7 +132,7 @@ struct search {
     struct death *found;
 };
 
-/* Returns true if the process is known to have survived the exit, because it traps exit signals. */
+/* Returns true if the process `id` is known to have survived the exit `x`, because it traps exit signals. */
 static bool has_survived(const struct death *x, uint64_t id)
 {
     for (size_t i = 0; i < x->nheirs; i++)
@@ -152,7 +152,7 @@ static bool find_ended_this(void *ctx, const struct life *other)
     return true;
 }
 
-/* Returns the exit of a linked process with the same reason. A normal exit ends no other process. */
+/* Returns the exit of a linked process with the same reason as `x`. A normal exit ends no other process. */
 static struct death *linked_exit(struct deaths *d, const struct life *l, const struct death *x)
 {
     struct search s = {.dying = x};
@@ -164,8 +164,8 @@ static struct death *linked_exit(struct deaths *d, const struct life *l, const s
 }
 
 /*
- * Returns the exit of the process that this process was calling: it has received the 'DOWN', and its own reason
- * contains the reason of the other exit.
+ * Returns the exit of the process that the dead process was calling. The dead process has received the 'DOWN' of that
+ * process, and the dead process's reason contains that process's reason.
  */
 static struct death *called_exit(struct deaths *d, const struct life *l, const struct event *e)
 {
@@ -179,8 +179,8 @@ static struct death *called_exit(struct deaths *d, const struct life *l, const s
 }
 
 /*
- * Returns the newest exit with the same reason, or the root of its tree if the root has this reason, too. For processes
- * whose links are older than the trace.
+ * Returns the newest exit with the same reason as `x`, or the root of its tree if the root also has this reason. For
+ * processes whose links are older than the trace.
  */
 static struct death *same_exit(struct deaths *d, const struct death *x)
 {
@@ -226,7 +226,7 @@ static struct death *set_signal_cause(struct deaths *d, struct life *l, struct d
     return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
 }
 
-/* Sets the cause of the exit. Returns the exit that caused it; NULL: unknown. */
+/* Sets x->cause. Returns the exit that caused `x`; NULL: none is known. */
 static struct death *find_cause(struct deaths *d, struct life *l, struct death *x, const struct event *e)
 {
     const bool own = l->own && exit_reason_same(&l->own->reason, &x->key);
@@ -325,8 +325,8 @@ static void add_heir(struct death *x, bool monitor, const struct life *l, int64_
 }
 
 /*
- * Handles the end of a link. Either one of the two processes has removed it, or this process has survived the exit of
- * the other.
+ * Handles the end of a link: one of the two processes has removed the link, or the process of the event has survived
+ * the exit of the other process.
  */
 static void on_unlinked(struct deaths *d, const struct event *e)
 {
@@ -382,7 +382,7 @@ static struct death *monitored_exit(struct deaths *d, const struct event *e, con
                : NULL;
 }
 
-/* Handles {'DOWN', Reference, process, Object, Reason}. The process may have chosen the first element. */
+/* Handles {'DOWN', Reference, process, Object, Reason}. A process can choose another first element than 'DOWN'. */
 static void on_monitored(struct deaths *d, const struct event *e)
 {
     uint32_t arity;
@@ -414,7 +414,8 @@ static void set_again(struct deaths *d, struct death *x, const struct event *e, 
 }
 
 /*
- * Returns the exit of a process with the same function that `by` survived or caused, and that has no replacement yet.
+ * Returns the exit that the new process `child` of `by` replaces: the dead process had the same initial function, `by`
+ * survived or caused its exit, and no replacement is known yet. If there are several, returns the oldest one.
  */
 static struct death *replaced_exit(struct deaths *d, const struct life *by, const struct life *child)
 {
@@ -463,7 +464,7 @@ static void on_register(struct deaths *d, const struct event *e)
         set_again(d, x, e, l, true);
 }
 
-/* Gives the name to an exit without a name: a process loses its name after the event of its exit. */
+/* Adds the name to the exit of a process, if missing. A process loses its name after the event of its exit. */
 static void on_unregister(struct deaths *d, const struct event *e)
 {
     struct life *l = lives_find(&d->lives, e->node, e->who->id);
@@ -476,8 +477,8 @@ static void on_unregister(struct deaths *d, const struct event *e)
 /* ---- calls ---- */
 
 /*
- * Keeps a call of exit or raise. The process may end by this call, or catch it and go on. Of several calls with one
- * reason the first is kept, for its place.
+ * Keeps a call of exit or raise. The process may end by this call, or catch the exception and go on. If several calls
+ * have the same reason, keeps the first one, because its place is where the exception began.
  */
 static void on_own_exit(struct deaths *d, const struct event *e, const uint8_t *reason, const uint8_t *place)
 {
@@ -500,7 +501,7 @@ static void on_sent_exit(struct deaths *d, const struct event *e)
         life_exit_keep(&l->sent, e, wire_skip(e->terms.at), e->caller);
 }
 
-/* Returns the first frame of the stack that raise/3 was given; NULL: none. */
+/* Returns the first frame of a stack that was passed to raise/3; NULL: none. */
 static const uint8_t *first_frame(const uint8_t *stack)
 {
     return *stack == ETW_T_LIST && wire_list(&stack) ? wire_list_next(&stack) : NULL;
@@ -519,8 +520,8 @@ static void on_call(struct deaths *d, const struct event *e)
 }
 
 /*
- * Finishes all trees of a node that was lost or has restarted, and forgets its processes: later events have nothing to
- * do with them.
+ * Finishes all trees of a node that was lost or has restarted, and forgets its processes. No later event is about these
+ * processes.
  */
 static void on_node(struct deaths *d, const struct event *e)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds out why processes exit, what their exits do to other processes, and which process starts them again.
+ * Finds out why processes exit, what their exits do to other processes, and which processes replace them.
  *
- * The cause of an exit is only stated if events show it:
+ * The cause of an exit is stated only if events show the cause:
  *
  *   a signal   another process has called exit/2 with the reason
  *   a link     a linked process has exited with the reason just before
  *   a call     the reason contains the reason of a process whose 'DOWN' the dead process has just received
  *   its own    the dead process has called exit/1 or raise/3 with the reason, or the reason has the stack of an error
  *
- * A link that is older than the trace is unknown. If a process is older than the trace, and exits with the reason of
- * another process right after that process, but not by a call of its own, its cause is DEATH_SAME. Everything else is
+ * A link that is older than the trace is unknown. So if a process is older than the trace, and exits right after
+ * another process with the same reason, but not by a call of its own, its cause is DEATH_SAME. All other causes are
  * DEATH_UNKNOWN.
  *
- * Exits with one origin are a tree. A tree is done when no exit has joined it for DEATH_SETTLE_NS, and after
- * DEATH_LONGEST_NS in any case; done() gets the trees in the order of their first exits. Bounded: if more than
- * DEATHS_OPEN exits are open, the oldest tree is done early; `hurried` counts such trees whose first exit is not
- * normal.
+ * An exit and the exits that it has caused form a tree. A tree is finished when it has not changed for DEATH_SETTLE_NS,
+ * and after DEATH_LONGEST_NS in any case. done() gets the finished trees in the order of their first exits. Bounded: if
+ * DEATHS_OPEN exits are in unfinished trees, the oldest tree is finished early. `hurried` counts such trees whose first
+ * exit is not normal.
  */
 #ifndef ETRACE_DEATHS_H
 #define ETRACE_DEATHS_H
@@ -31,26 +31,27 @@
 
 enum death_cause {
     DEATH_UNKNOWN,
-    DEATH_ENDED,  /* normal, which no signal can cause */
-    DEATH_EXIT,   /* its own call of exit/1 or raise/3 */
+    DEATH_ENDED,  /* the process ended with the reason normal, which no signal can cause */
+    DEATH_EXIT,   /* the process called exit/1 or raise/3 */
     DEATH_ERROR,  /* an error with a stack */
-    DEATH_LINK,   /* the exit signal of a linked process, the parent in the tree */
-    DEATH_SAME,   /* the reason of the parent in the tree, right after the parent */
+    DEATH_LINK,   /* the exit signal of a linked process, which is the parent in the tree */
+    DEATH_SAME,   /* the process exited right after the parent in the tree, with the same reason */
     DEATH_CALL,   /* the process was calling the parent in the tree */
     DEATH_SIGNAL, /* exit/2 by another process */
 };
 
 /* A process that received the signal or 'DOWN' of an exit and went on. */
 struct death_heir {
-    bool monitor; /* it received a 'DOWN'; else it trapped the exit signal of a link */
+    bool monitor; /* the process received a 'DOWN'; otherwise it trapped the exit signal of a link */
     struct tracee who;
     int64_t mono_ns;
 };
 
+/* The new process that replaces a dead process. */
 struct death_again {
-    bool known;
-    bool named; /* the new process has the name of the dead one; else only the same function and parent */
-    struct tracee by, as;
+    bool known; /* there is a replacement */
+    bool named; /* the new process has the name of the dead process; otherwise only the same initial function */
+    struct tracee by, as; /* as: the new process; by: the process that started it, if by_known */
     bool by_known;
     int64_t mono_ns;
 };
@@ -68,10 +69,9 @@ struct death {
     struct exit_reason key;
     bool normal, error;
     enum death_cause cause;
-    struct tracee by; /* DEATH_SIGNAL: the sender; DEATH_SAME, DEATH_LINK, DEATH_CALL: the parent */
-    int64_t by_ns;    /* time of the signal or of the parent's exit */
-    /* DEATH_EXIT, DEATH_CALL, DEATH_SIGNAL: the call of exit, for its place; owned; NULL: unknown. */
-    struct life_exit *own;
+    struct tracee by;      /* DEATH_SIGNAL: the sender; DEATH_SAME, DEATH_LINK, DEATH_CALL: the parent */
+    int64_t by_ns;         /* time of the signal or of the parent's exit */
+    struct life_exit *own; /* the call of exit or raise with this reason; owned; NULL: none or unknown */
     struct death_heir *heirs;
     size_t nheirs, heirs_cap;
     uint64_t more_heirs;
@@ -96,7 +96,10 @@ struct deaths {
 void deaths_init(struct deaths *d);
 void deaths_release(struct deaths *d);
 void deaths_event(struct deaths *d, const struct event *e);
-/* Lets time pass on the nodes (struct event_node). Returns true while trees wait for more time. */
+/*
+ * Finishes the trees that are settled at the times that their nodes have passed (event_node.passed). Returns true if
+ * unfinished trees remain.
+ */
 bool deaths_passed(struct deaths *d);
 void deaths_end(struct deaths *d); /* finishes all trees */
 

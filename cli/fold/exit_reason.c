@@ -32,7 +32,7 @@ bool exit_reason_by_signal(const struct exit_reason *sent, const struct exit_rea
     return sent->kill ? died->killed : exit_reason_same(sent, died);
 }
 
-/* Returns the first element of a pair. NULL: not a pair, or its second element was cut. */
+/* Returns the first element of a pair. NULL: the term is no pair, or its second element was cut. */
 static const uint8_t *first_of_pair(const uint8_t *at)
 {
     uint32_t arity;

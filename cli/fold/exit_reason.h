@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares the reasons of exits, and takes them apart. */
+/* Compares the exit reasons of processes, and reads their parts. */
 #ifndef ETRACE_EXIT_REASON_H
 #define ETRACE_EXIT_REASON_H
 
@@ -10,12 +10,12 @@
 /* A digest of a reason, for comparing reasons. */
 struct exit_reason {
     uint32_t hash;
-    uint8_t len; /* of the head */
-    bool normal_atom;
-    bool kill;      /* the atom kill: a signal with it makes a process exit with killed */
-    bool killed;    /* the atom killed */
-    bool elsewhere; /* noproc or noconnection: a link to a process that does not exist */
-    uint8_t head[EXIT_REASON_HEAD];
+    uint8_t len;      /* number of bytes in `head` */
+    bool normal_atom; /* the reason is the atom normal */
+    bool kill;        /* the reason is the atom kill; a signal with this reason makes a process exit with killed */
+    bool killed;      /* the reason is the atom killed */
+    bool elsewhere;   /* the reason is noproc or noconnection, as after a link to a process that does not exist */
+    uint8_t head[EXIT_REASON_HEAD]; /* the first bytes of the reason in the normal form (wire_normal()) */
 };
 
 struct exit_reason exit_reason_of(const struct term_env *env, const uint8_t *at);
@@ -24,19 +24,19 @@ bool exit_reason_same(const struct exit_reason *a, const struct exit_reason *b);
 /* Returns true if a signal with the reason `sent` makes a process exit with `died`. */
 bool exit_reason_by_signal(const struct exit_reason *sent, const struct exit_reason *died);
 
-/* Returns true if the reason says that nothing is wrong: normal, shutdown, {shutdown,_}, or the answer of erpc. */
+/* Returns true if the reason is no failure: normal, shutdown, {shutdown,_}, or the answer of an erpc process. */
 bool exit_reason_is_normal(const struct term_env *env, const uint8_t *at);
 
 /*
- * Takes apart {What, [{M,F,A,Location} | _]}, the reason of a process that ended with an error. *ret_frames is the
- * list. Returns false for another reason.
+ * Reads {What, [{M,F,A,Location} | _]}, the reason of a process that ended with an error. *ret_frames is the list.
+ * Returns false for another reason.
  */
 bool exit_reason_error(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what,
                        const uint8_t **ret_frames);
 
 /*
- * Takes apart {What, {M,F,Args}}, the reason of a process whose call of another process failed. Returns false for
- * another reason.
+ * Reads {What, {M,F,Args}}, the reason of a process whose call of another process failed. Returns false for another
+ * reason.
  */
 bool exit_reason_call(const struct term_env *env, const uint8_t *at, const uint8_t **ret_what);
 

@@ -238,7 +238,7 @@ static const uint8_t *list_element(const uint8_t *list, unsigned index)
     return el;
 }
 
-/* Sets the initial function. If the arguments were cut, the arity is unknown, and so is the function. */
+/* Sets the initial function. Leaves it unknown if the arguments were cut, because the arity is then unknown. */
 static void set_initial(struct lives *s, struct life *l, const struct mfa *m)
 {
     bool cut;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps what events tell about the processes of a trace: name, initial function, parent, links, and the calls of exit
- * and raise that may have ended them.
+ * Keeps what events tell about each process of a trace: its name, initial function, parent and links, and the calls of
+ * exit and raise that may have ended it.
  *
- * Bounded: beyond LIVES_MAX processes, the process whose last event is the oldest is forgotten; beyond LIVES_LINKS, no
- * link is added. `forgotten` and `unlinked` count them.
+ * Bounded: beyond LIVES_MAX processes, the process without an event for the longest time is forgotten; `forgotten`
+ * counts these processes. Beyond LIVES_LINKS links, no link is added; `unlinked` counts the missing links.
  */
 #ifndef ETRACE_LIVES_H
 #define ETRACE_LIVES_H
@@ -15,7 +15,7 @@
 #define LIVES_MAX 131072
 #define LIVES_LINKS 524288
 #define LIFE_NONE UINT32_MAX
-#define LIFE_PLACE 256 /* limit for the bytes of a place */
+#define LIFE_PLACE 256 /* limit for life_exit.place in bytes */
 
 /* The last call that may have ended a process: its own call of exit/1 or raise/3, or exit/2 by any process. */
 struct life_exit {
@@ -34,9 +34,9 @@ struct life {
     const struct fun *initial;    /* init of the callback module, or the first function; NULL: unknown */
     uint8_t arity;                /* of `initial` */
     uint64_t parent;              /* 0: unknown */
-    struct life_exit *own, *sent; /* NULL: none */
+    struct life_exit *own, *sent; /* own: its call of exit/1 or raise/3; sent: exit/2 to the process; NULL: none */
     uint64_t down;                /* the process whose 'DOWN' this process received last; 0: none */
-    bool gets_name;               /* the behaviour registers the process, or will do so */
+    bool gets_name;               /* the process was started with a name, under which it registers itself */
     bool bereaved;       /* the process has survived the exit of a linked process, or has sent an exit signal */
     struct death *death; /* set by deaths.c; NULL: the process has not ended */
     /* Private to lives.c: */
@@ -44,7 +44,7 @@ struct life {
 };
 
 struct life_link {
-    /* [0], [1]: the two processes, and the neighbours of the link in the list of each. */
+    /* life: the two processes; next[i], prev[i]: the neighbours of the link in the list of life[i] */
     uint32_t life[2], next[2], prev[2];
 };
 
@@ -75,12 +75,12 @@ void lives_forget_node(struct lives *s, const struct event_node *node);
 
 void lives_link(struct lives *s, struct life *a, struct life *b);
 void lives_unlink(struct lives *s, struct life *a, struct life *b);
-/* Calls each() for the linked processes until it returns true. */
+/* Calls each() for the processes linked to `l`, until each() returns true. Returns true in this case. */
 bool lives_linked(struct lives *s, const struct life *l, bool (*each)(void *ctx, const struct life *other), void *ctx);
 
 /*
- * Sets the initial function from the {M,F,A} of a spawn. For proc_lib and the behaviours, which wrap it, sets the
- * callback module's init.
+ * Sets the initial function from the {M,F,Args} of a spawn. For a process of proc_lib, sets the function that proc_lib
+ * calls; for a behaviour, init/1 of the callback module.
  */
 void lives_initial(struct lives *s, struct life *l, const struct event *e, const uint8_t *mfa);
 /* Replaces *keep by the call of exit that the event reports. */
