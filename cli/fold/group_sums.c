@@ -30,11 +30,12 @@ int group_number_compare(struct group_number a, struct group_number b)
 /* ---- buckets ---- */
 
 /*
- * Numbers of buckets. Bucket 0 has the value 0. Each power of two, positive and negative, has ETW_STEPS buckets, so
- * every bucket of a node has a bucket here. A bucket includes its lower bound, also among the negative numbers.
+ * The numbers of buckets. Bucket 0 has only the value 0. Each power of two, positive or negative, has ETW_STEPS
+ * buckets, so the values of one bucket of a node all belong to one bucket here. Each bucket includes its lower bound,
+ * also a bucket of negative values.
  */
-#define EXPONENT_LEAST (-1073) /* of the least float, by frexp() */
-#define EXPONENT_MOST 1024     /* of the largest float */
+#define EXPONENT_LEAST (-1073) /* exponent of the least positive float, by frexp() */
+#define EXPONENT_MOST 1024     /* exponent of the largest float */
 #define BUCKET_BIAS ((EXPONENT_MOST - EXPONENT_LEAST + 2) * ETW_STEPS)
 
 _Static_assert(2 * BUCKET_BIAS < UINT16_MAX, "the number of a bucket has 16 bits");
@@ -59,7 +60,7 @@ static int exponent_of(int bucket)
     return abs(bucket) / ETW_STEPS + EXPONENT_LEAST - 1;
 }
 
-/* Returns a number in the bucket, without its sign. `part` is 0 for the bound next to zero, 1 for the other bound. */
+/* Returns the absolute value of a number in the bucket: of its bound next to zero if `part` is 0, of the other if 1. */
 static double within_bucket(int bucket, double part)
 {
     return ldexp(ETW_STEPS + abs(bucket) % ETW_STEPS + part, exponent_of(bucket) - 4);
@@ -79,7 +80,7 @@ static void insert_bucket(struct group_sums *s, uint32_t i, uint64_t biased)
 static void add_bucket(struct group_sums *s, int bucket, uint64_t count)
 {
     const uint64_t biased = (uint64_t)(bucket + BUCKET_BIAS);
-    uint32_t i = s->nbuckets; /* searches from the end, because the buckets of a node come in order */
+    uint32_t i = s->nbuckets; /* search from the end, because a node sends its buckets in rising order */
 
     while (i && s->buckets[i - 1] >> 48 >= biased)
         i--;
@@ -107,7 +108,7 @@ static void add_whole(struct group_sums *s, int64_t n)
 {
     if (!__builtin_add_overflow(s->whole, n, &s->whole))
         return;
-    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* takes `n` out again, because the sum overflowed */
+    s->whole = (int64_t)((uint64_t)s->whole - (uint64_t)n); /* the sum overflowed, so add `n` to `real` instead */
     s->real += n;
     s->reals = true;
 }
@@ -157,7 +158,7 @@ void group_sums_merge(struct group_sums *s, const struct group_sums *other)
 
 /* ---- reading ---- */
 
-/* Returns the middle of the integers of a bucket. */
+/* Returns the middle one of the integers that belong to a bucket. */
 static int64_t middle_integer(int bucket)
 {
     const double low = within_bucket(bucket, 0), high = within_bucket(bucket, 1);
@@ -170,7 +171,7 @@ static int64_t middle_integer(int bucket)
     return (int64_t)(0 - (least + ((uint64_t)floor(high) - least) / 2));
 }
 
-/* Returns the middle of a bucket, or the smallest or largest value if the middle lies beyond it. */
+/* Returns the middle of a bucket, limited to the range from the smallest to the largest added value. */
 static struct group_number middle_of(const struct group_sums *s, int bucket)
 {
     const double middle = bucket ? within_bucket(bucket, 0.5) : 0;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limit for one histogram: 128 powers of two; the last bucket also counts further values. */
+/* Limit for the buckets of one histogram, enough for 128 powers of two. The last bucket also counts further values. */
 #define GROUP_BUCKETS_MOST 1024u
 
 /* An integer or a floating-point number. */
@@ -25,20 +25,21 @@ int group_number_compare(struct group_number a, struct group_number b);
 
 /* A value of an event. */
 struct group_value {
-    /* The event has no such value; the value is no number; it is a number. */
+    /* GROUP_NONE: the event has no value. GROUP_SKIPPED: the value is no number. GROUP_NUMBER: `number` is set. */
     enum { GROUP_NONE, GROUP_SKIPPED, GROUP_NUMBER } is;
     struct group_number number;
 };
 
 struct group_sums {
-    uint64_t n, skipped; /* number of values; number of values that are no numbers */
-    int64_t whole;       /* sum of the integers, unless it overflows */
-    long double real;    /* sum of all other values; rarely infinite */
-    bool reals;          /* a value is no integer, or the sum overflowed */
-    bool floats;         /* a value is no integer */
+    uint64_t n, skipped; /* number of added numbers; number of values that were no numbers */
+    int64_t whole;       /* sum of the integers, except for those that would make it overflow */
+    long double real;    /* sum of all other numbers; may become infinite */
+    bool reals;          /* `real` is used: some number was no integer, or `whole` would have overflowed */
+    bool floats;         /* some number was no integer */
     struct group_number min, max;
     /*
-     * hist, quantiles: the number of a bucket in the upper 16 bits, in order; the number of its values in the lower 48.
+     * For histograms and quantiles: the buckets in rising order. Each element has the number of its bucket in the upper
+     * 16 bits, and the count of values in the lower 48 bits.
      */
     uint64_t *buckets;
     uint32_t nbuckets, cap;
@@ -53,19 +54,19 @@ void group_sums_release(struct group_sums *s);
 
 /* Returns the average; there must be at least one value. The average of durations is rounded to nanoseconds. */
 struct group_number group_average(const struct group_sums *s, bool duration);
-/* Returns false if there is no value. */
+/* Computes a percentile. Returns false if there is no value. */
 bool group_quantile(const struct group_sums *s, unsigned percent, struct group_number *ret);
 
 /*
- * A row of a histogram: the values from group_row_from(number) to below group_row_from(number + 1). Each row covers one
- * power of two. Only row 0, which begins at 0, and row -1, which ends at 0, differ: they are as narrow as the values
- * allow, and at most 1 wide.
+ * A row of a histogram. It counts the values from group_row_from(number) up to but not including group_row_from(number
+ * + 1). Each row covers one power of two, except for row 0, which begins at 0, and row -1, which ends at 0. These two
+ * are as narrow as the values allow, and at most 1 wide.
  */
 struct group_row {
     int number;
     uint64_t count;
 };
-/* Iterates over the rows that have values, the lowest first. The sums must outlive it. */
+/* Iterates over the rows that have values, the lowest first. `sums` must outlive the iterator. */
 struct group_rows {
     const struct group_sums *sums;
     int above, below; /* row 0 ends at 2^above, and row -1 begins at -2^below */

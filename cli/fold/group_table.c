@@ -57,8 +57,8 @@ struct group_key group_key_begin(struct buf *to, const struct event *e)
 }
 
 /*
- * Sets key->cut if the term was cut. Sets key->node if the term contains a pid, a port or a reference, because equal
- * ones of different nodes are different things.
+ * Sets key->cut if the term was cut. Sets key->node if the term contains a pid, a port or a reference, because an equal
+ * pid on another node is another process.
  */
 static void look_into(struct group_key *key, const struct event *e, const uint8_t *at)
 {
@@ -97,7 +97,7 @@ static bool has_buckets(const struct groups *g, size_t which)
     return g->by->aggregates[which].kind >= BY_HIST;
 }
 
-/* Returns the memory for a key, as if its histograms had all buckets. */
+/* Returns the memory of a key and its sums in bytes, counted as if each histogram had all buckets. */
 static size_t memory_of_key(const struct groups *g, const struct group_key *key)
 {
     size_t bytes = sizeof(struct group) + key->bytes.len + g->by->naggregates * sizeof(struct group_sums);

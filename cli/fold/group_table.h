@@ -15,7 +15,7 @@
 #include "group_sums.h"
 
 #define GROUPS_MAX 100000
-#define GROUPS_BYTES ((size_t)256 << 20) /* computed as if every histogram had all buckets */
+#define GROUPS_BYTES ((size_t)256 << 20) /* limit of memory, counted as if every histogram had all buckets */
 
 /* A part of a key. ABSENT: the event has no such value. UNKNOWN: the value was not captured. */
 enum group_part { GROUP_ABSENT, GROUP_UNKNOWN, GROUP_TERM };
@@ -23,15 +23,15 @@ enum group_part { GROUP_ABSENT, GROUP_UNKNOWN, GROUP_TERM };
 struct group_key {
     uint32_t hash;
     const struct event_node *node; /* set if a part contains a pid, a port or a reference of that node, else NULL */
-    bool cut;                      /* the node has left out something of a part */
-    bool otp27;                    /* its terms are printed as OTP 27 prints them */
-    struct str bytes; /* for each part an enum group_part, and its term in the normal form (wire_normal()) */
+    bool cut;                      /* a part is incomplete, because the node has cut its term */
+    bool otp27;                    /* print the terms of the key as OTP 27 does */
+    struct str bytes; /* for each part, an enum group_part and the term in the normal form (wire_normal()) */
 };
 
 struct group {
     struct group_key key; /* owns its bytes */
     uint64_t count;
-    struct group_sums *sums; /* one for each aggregate; `count` has no values */
+    struct group_sums *sums; /* one for each aggregate; unused for the aggregate `count` */
 };
 
 struct groups {
@@ -41,7 +41,7 @@ struct groups {
     struct group other;
     struct table by_key;
     uint64_t unpaired; /* results without their calls, which are not counted */
-    int64_t open;      /* calls whose key comes with the result, and whose result has not come */
+    int64_t open;      /* calls whose key depends on the result, and whose result has not come */
 };
 
 struct groups *groups_new(const struct spec_by *by);
@@ -49,7 +49,7 @@ void groups_free(struct groups *g);
 void groups_clear(struct groups *g); /* counts anew */
 
 /*
- * Makes the key of an event: call group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are
+ * Make the key of an event: call group_key_begin(), then group_key_add() for each part. `to` owns the bytes, which are
  * valid until `to` changes. For a GROUP_TERM, `at` is a term of the environment `env`.
  */
 struct group_key group_key_begin(struct buf *to, const struct event *e);
@@ -57,12 +57,13 @@ void group_key_add(struct group_key *key, struct buf *to, const struct event *e,
                    const struct term_env *env, const uint8_t *at);
 
 /*
- * Adds an event and returns its group. `values` has an element for each aggregate. Key NULL, here and below: the event
- * has one of the keys that the table does not list (`other`).
+ * Adds the values of an event to its group, and returns the group. Also counts the event if `counts` is set. `values`
+ * has an element for each aggregate. If the key is NULL, uses `other`, as for an event whose key the table does not
+ * have.
  */
 struct group *groups_event(struct groups *g, const struct group_key *key, bool counts,
                            const struct group_value *values);
-/* Adds a row that a node has counted. */
+/* Adds a row that a node has counted. A key NULL means `other`, as above. */
 struct group *groups_row(struct groups *g, const struct group_key *key, uint64_t count, const struct group_sums *sums);
 
 /* ---- reading ---- */
@@ -73,13 +74,14 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
 /* Returns true if the values of the aggregate are durations, in nanoseconds. */
 bool groups_is_duration(const struct groups *g, size_t which);
 /*
- * Returns true if the clause has the aggregate with this text: count, max(dur), or p99(dur) of quantiles and
- * histograms.
+ * Returns true if the clause `by` offers the aggregate with this text: count, max(dur), or p99(dur) if the clause has
+ * quantiles(dur) or hist(dur). *ret_which is the index of the aggregate; *ret_percent is 0 except for p99() and the
+ * like.
  */
 bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent);
-/* Computes the value of such an aggregate. Returns false if the row has no value. */
+/* Computes the value of the aggregate with this text. Returns false if the row has no value. */
 bool groups_find(const struct groups *g, const struct group *row, struct str text, struct group_number *ret);
-/* Returns the number of values that are no numbers, in all rows. */
+/* Returns how many values of an aggregate were no numbers, in all rows. */
 uint64_t groups_skipped(const struct groups *g, size_t aggregate);
 uint64_t groups_cut(const struct groups *g); /* returns the number of rows with a key that was cut */
 

@@ -23,7 +23,7 @@ static const uint8_t *message_of(const struct event *e)
 
 /* The beginning of a message, hashed step by step. */
 struct beginning {
-    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* hash of everything before each place where a message may be cut */
+    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* for each place where a message may be cut: the hash of all before it */
     unsigned nsteps;
     size_t bytes; /* number of bytes hashed */
     uint32_t hash;
@@ -57,7 +57,8 @@ static void begin_string(struct beginning *b, const uint8_t *at)
     begin_put(b, &end, 1);
 }
 
-/* Adds the size of a binary and its bytes, unless fewer bytes were captured than are compared. */
+/* Adds the size of a binary and its captured bytes. If too few bytes were captured, adds only the size and sets `cut`.
+ */
 static void begin_binary(struct beginning *b, const uint8_t *at)
 {
     const size_t head = *at == ETW_T_BITS ? 10 : 9; /* bytes up to and including the size */
@@ -183,12 +184,15 @@ static bool letter_fits(const struct letter *t, const struct event *e, uint64_t 
         return false;
     if (t->to)
         return t->to == e->who->id;
-    if (from) /* sent to a name or an alias; the sender has matched already */
+    if (from) /* the message was sent to a name or an alias; its sender matches */
         return true;
     return t->name_len && t->name_len == e->who->name_len && !memcmp(t->name, e->who->name, t->name_len);
 }
 
-/* Returns the index of the oldest open item with this hash, or TABLE_NONE. `only_cut`: only items that were cut. */
+/*
+ * Returns the index of the oldest unreceived message that has this hash and fits the event, or TABLE_NONE. With
+ * `only_cut`, looks only at messages that were cut.
+ */
 static uint32_t message_match_find(const struct message_match *l, const struct event *e, uint64_t from, uint32_t hash,
                                    bool only_cut)
 {

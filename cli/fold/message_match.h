@@ -2,10 +2,10 @@
 /*
  * Matches received messages to sent messages.
  *
- * The VM does not number messages, so they are compared by receiver, sender (if collected) and the encoded message. If
- * several sent messages match, the oldest is taken, because signals between two processes keep their order. A message
- * to a name matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its
- * sender. Only the newest MESSAGE_MATCH_MAX unreceived messages are kept.
+ * The VM does not number messages, so they are compared by receiver, sender (if collected) and content. If several sent
+ * messages match, the oldest one is taken, because signals between two processes keep their order. A message to a name
+ * matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender. Only
+ * the newest MESSAGE_MATCH_MAX unreceived messages are kept.
  *
  * Only the beginning of a message is compared, up to the first part that was cut. A sent event also contains the
  * receiver, which leaves less room for the message, so a sent message may be cut earlier than the received one.
@@ -18,10 +18,11 @@
 #define MESSAGE_MATCH_MAX 65536
 #define MESSAGE_MATCH_BYTES 240 /* number of bytes of a message that are compared */
 
+/* A sent message. */
 struct letter {
-    uint64_t from, to; /* sender; receiver, 0 if the message was sent to a name */
+    uint64_t from, to; /* the sender; the receiver, or 0 if the message was sent to a name */
     unsigned node;
-    uint32_t hash; /* of the beginning of the message */
+    uint32_t hash; /* hash of the beginning of the message */
     bool cut;      /* the beginning is short because the message was cut */
     uint8_t name_len;
     char name[TRACEE_NAME]; /* the name that the message was sent to; empty: sent to a pid */
@@ -34,13 +35,13 @@ struct message_match {
     struct letter *items; /* a ring once it has MESSAGE_MATCH_MAX entries */
     size_t used, cap, at;
     uint32_t *first, *last; /* hash buckets: 1 + index of the first and last item; 0: empty */
-    size_t cuts;            /* open items that were cut */
+    size_t cuts;            /* number of open items whose message was cut */
 };
 
 void message_match_release(struct message_match *l);
 /* Stores a sent message with a tag. */
 void message_match_sent(struct message_match *l, const struct event *e, uint64_t tag);
-/* Finds the sent message for a received one, and returns its tag. False: not found. */
+/* Finds and removes the sent message that the event has received. Sets its tag. Returns false if there is none. */
 bool message_match_received(struct message_match *l, const struct event *e, uint64_t *ret_tag);
 
 #endif

@@ -12,14 +12,17 @@
 #define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
-/* A process with more open calls from before a pause loses them at its next call. */
+/*
+ * If the newest open call of a process is from before a pause, and the process has more open calls than this, its next
+ * call drops all of them.
+ */
 #define STALE_MOST 256
 #define ENDED_MOST 4096              /* limit for the endless functions */
 #define KEEP_ONE ((size_t)64 << 10)  /* a larger call is not copied */
 #define SPARES 64                    /* limit for the freed copies kept for reuse */
 #define SPARE_MOST ((size_t)4 << 10) /* a larger copy is not kept for reuse */
 
-/* An open call. `up` and `down` link the stack of its process; `older` and `newer` link all calls by age. */
+/* An open call. `up` and `down` link the calls of its process as a stack; `older` and `newer` link all calls by age. */
 struct open_call {
     const struct fun *fun;
     const struct spec *spec;
@@ -28,16 +31,16 @@ struct open_call {
     struct event *kept;
     uint32_t kept_bytes;
     uint32_t up, down, older, newer, process;
-    uint32_t loss;  /* torn[] of the node when the call began */
+    uint32_t loss;  /* value of torn[] for its node when the call began */
     uint32_t epoch; /* the last epoch of its node in which the call is known to have been open */
     uint8_t arity, fate;
-    bool perhaps;
-    bool follows; /* the call below on the stack was open when this call began */
+    bool perhaps; /* the call may report no result, so a missing result is not counted */
+    bool follows; /* the call below it on the stack is known to have been open when this call began */
 };
 
 /*
- * The span that an event kind begins or ends. Calls nest and are matched by function. A process has at most one open
- * collection and one open time slice. LEAVES: the process ended, so everything open in it ends, too.
+ * The span of time that an event begins or ends. Calls nest and are matched by function. A process has at most one open
+ * garbage collection and one open time slice. LEAVES: the process has ended, so all its open spans end, too.
  */
 enum what { WHAT_NOTHING, WHAT_CALL, WHAT_COLLECTION, WHAT_SLICE, WHATS };
 enum part { BEGINS = 1, ENDS = 2, LEAVES = 4 };
@@ -86,7 +89,7 @@ struct process {
     } spans[WHATS];
 };
 
-/* A function that calls itself in a loop. */
+/* An endless function: it calls itself in a loop. */
 struct ended {
     struct raw module, name; /* owned copies */
     uint32_t node;
@@ -109,7 +112,7 @@ struct pairing {
     uint32_t losses[NODES]; /* number of loss events of a node that may have lost one end of a span */
     uint32_t torn[NODES];   /* number of loss events that may have lost results */
     uint32_t epochs[NODES]; /* number of pauses of a node */
-    bool gaps;              /* calls that may still return were dropped, in any process */
+    bool gaps;              /* calls that may still return were dropped, in some process */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* event.call of the current event */
@@ -208,7 +211,7 @@ static void drop_kept(struct pairing *c, struct open_call *o)
     o->kept_bytes = 0;
 }
 
-/* Removes a call from both lists. The caller takes over the copy of the call. */
+/* Removes a call from the stack of its process and the list by age. The caller takes over the copy of the call. */
 static void unlink_call(struct pairing *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -234,7 +237,7 @@ static void unlink_call(struct pairing *c, uint32_t i)
     c->count--;
 }
 
-/* Removes a call that will never get a result, and counts it as incomplete unless its result was uncertain. */
+/* Removes a call that will never get a result. Counts it as incomplete if it was certain to report a result. */
 static void abandon_call(struct pairing *c, uint32_t i)
 {
     struct open_call *o = &c->open[i];
@@ -345,8 +348,8 @@ static int64_t duration_between(int64_t from, int64_t to)
 }
 
 /*
- * Returns true if a result surely belongs to this call. A call from before a pause may have returned in the pause; the
- * result may then belong to an older call of the function, if there is one.
+ * Returns true if a result certainly belongs to the call `i`, the newest open call of its function. A call from before
+ * a pause may have returned in the pause. The result may then belong to an older open call of the same function.
  */
 static bool is_sure(const struct pairing *c, uint32_t i, uint32_t epoch)
 {
@@ -410,7 +413,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
     pairing_leave(c, p);
 }
 
-/* Begins a collection or a time slice, or ends it and sets the duration. */
+/* Begins a garbage collection or a time slice, or ends one and sets the event's duration. */
 static void update_span(struct pairing *c, struct event *e, enum what what, bool begins)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
@@ -513,7 +516,7 @@ void pairing_fate(struct pairing *c, enum call_fate fate)
         c->open[c->last].fate = (uint8_t)fate;
 }
 
-/* Searches from the top of the stack down to the first shown call: all calls below it were shown before. */
+/* Searches from the top of the stack down to the first shown call. All calls below that call were shown before. */
 void pairing_around(struct pairing *c, const struct event *e,
                     void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {

@@ -3,16 +3,17 @@
  * Pairs results with calls, and ends with beginnings of garbage collections and time slices.
  *
  * Each process has a stack of open calls whose result was requested. A result closes the newest open call of its
- * function. The results of the calls above that one were lost, so these calls count as incomplete.
+ * function. If other calls are above that call on the stack, their results were lost, so they count as incomplete.
  *
  * When a node loses events, its open calls can no longer be paired with certainty: their results have no duration and
- * count as incomplete. Reasons that drop whole calls are exempt (event_loss_tears()). The table is bounded; the oldest
- * open call is dropped first.
+ * count as incomplete. Losses of whole calls are exempt (event_loss_tears()). The table is bounded; the oldest open
+ * call is dropped first.
  *
- * After a pause of a node (pairing_resume()), a result has a duration if its call began after the pause, or if no other
- * open call of the process can be meant. Other results have no duration and count as incomplete.
+ * After a pause of a node (pairing_resume()), a result has a duration if its call began after the pause, or if the
+ * result can belong to no other open call. Other results have no duration and count as incomplete.
  *
- * Collections and time slices are paired by process; a table in pairing.c lists what begins and what ends.
+ * Garbage collections and time slices are paired by process. A table in pairing.c lists the events that begin or end
+ * them.
  */
 #ifndef ETRACE_PAIRING_H
 #define ETRACE_PAIRING_H
@@ -21,9 +22,9 @@
 
 enum call_fate {
     CALL_SHOWN,
-    CALL_AROUND, /* fails the filters, but is shown because an event inside of it passes */
+    CALL_AROUND, /* the call fails the filters, but is shown because an event inside of the call passes */
     CALL_FILTERED,
-    CALL_HELD, /* undecided until the result arrives */
+    CALL_HELD, /* the result will decide whether the call is shown */
 };
 
 /* The call of the current result. Borrowed until the next event. */
@@ -37,12 +38,13 @@ struct event_call {
 };
 
 struct pairing_options {
-    size_t max; /* limit for the open calls of all processes */
-    bool keep;  /* keep copies of calls, not only their times (pairing_keep()) */
-    size_t keep_bytes;
-    /* Returns whether a call reports its result: 0 no; 1 yes; 2 perhaps, so that a missing result is not counted. */
+    size_t max;        /* limit for the open calls of all processes; 0: a default */
+    bool keep;         /* keep copies of calls, not only their times (pairing_keep()) */
+    size_t keep_bytes; /* limit for the copies in bytes; 0: a default */
+    /* Returns 0 if a call reports no result, 1 if it reports its result, 2 if unknown: then a missing result is normal.
+     */
     int (*wants_return)(void *ctx, const struct event *e);
-    /* Gets a held call that is removed before a decision, so it was never shown. */
+    /* Gets a held call that is removed before its result has come. The call was never shown. */
     void (*dropped)(void *ctx, const struct event *call);
     void *ctx;
 };
@@ -54,13 +56,14 @@ void pairing_free(struct pairing *c);
 
 void pairing_keep(struct pairing *c, bool keep);
 /*
- * `scoped`: the trace shows events only inside of calls, so nothing that began in one outermost call ends in the next.
+ * Sets whether the trace has events only from inside of certain calls. If so, a garbage collection or time slice that
+ * begins in one outermost call of a process cannot end in the next one.
  */
 void pairing_scope(struct pairing *c, bool scoped);
 
 /*
- * Returns the kinds (bit K: kind K) of events that begin what events of `kinds` end, except calls. The durations of the
- * ends need these events.
+ * Returns the kinds of events that begin the garbage collections and time slices that events of `kinds` end. Bit K
+ * stands for kind K. The end events have a duration only if the begin events are traced, too.
  */
 uint64_t pairing_begin(uint64_t kinds);
 
@@ -68,7 +71,7 @@ uint64_t pairing_begin(uint64_t kinds);
 void pairing_event(struct pairing *c, struct event *e);
 
 /*
- * Stores the fate of the call that pairing_event() processed last. The call's result gets the fate in event_call.fate.
+ * Stores the fate of the call that pairing_event() got last. The call's result later has it in event_call.fate.
  */
 void pairing_fate(struct pairing *c, enum call_fate fate);
 
@@ -79,7 +82,8 @@ void pairing_fate(struct pairing *c, enum call_fate fate);
 void pairing_around(struct pairing *c, const struct event *e,
                     void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
 
-/* Returns true if the latest call has a copy. options.dropped() can only be called for calls with a copy. */
+/* Returns true if pairing_event() kept a copy of the call that it got last. Only such calls get to options.dropped().
+ */
 bool pairing_kept(const struct pairing *c);
 
 /* A call that has not returned. */
@@ -97,15 +101,15 @@ void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void
 /* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
 void pairing_forget(struct pairing *c, int node);
 
-/* Notes that the node has resumed the tracing of calls after a pause, in which it missed the results of open calls. */
+/* Notes that the node traces calls again after a pause, in which results of open calls were not traced. */
 void pairing_resume(struct pairing *c, const struct event_node *node);
 
 uint64_t pairing_incomplete(const struct pairing *c);
 
 /*
- * Marks a function of a node as endless: it calls itself in a loop. Its open calls are closed and not counted as
- * incomplete, and its later calls expect no result. Held calls are dropped, because a condition on a result that never
- * arrives does not hold.
+ * Marks a function of a node as endless: it calls itself in a loop. Closes its open calls without counting them as
+ * incomplete; its later calls expect no result. Drops its held calls, because a condition on a result does not hold if
+ * the result never arrives.
  */
 void pairing_end(struct pairing *c, int node, struct raw module, struct raw function, int64_t arity);
 /* Returns true if the event's function is endless. */

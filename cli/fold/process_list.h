@@ -26,7 +26,7 @@ struct process_list {
 };
 
 void process_list_release(struct process_list *r);
-/* Returns the number of a process or port on the event's node. `who`: its name, or NULL. */
+/* Returns the number of a process or port on the event's node. `who` has the name of the process; may be NULL. */
 uint32_t process_list_number(struct process_list *r, const struct event *e, uint64_t tracee, const struct tracee *who);
 
 #endif
