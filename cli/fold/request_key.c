@@ -7,9 +7,9 @@
 #include "../ground/mem.h"
 
 #define DEPTH 3       /* limit for nested tuples of a shape */
-#define ELEMENTS 10   /* limit for the elements of a tuple */
-#define WIDTH_MAX 160 /* limit for a shape as text, in bytes without quotes; a longer one keeps only its tag */
-#define FUN_MAX 1024  /* limit for the text of a fun, in bytes */
+#define ELEMENTS 10   /* limit for the elements of a tuple in a shape */
+#define WIDTH_MAX 160 /* limit for a printed shape in bytes, without quotes; a longer shape keeps only its tag */
+#define FUN_MAX 1024  /* limit for the text of a fun in bytes */
 
 void request_keys_release(struct request_keys *s)
 {
@@ -46,7 +46,7 @@ static void key_put_elided(struct shape *s)
     s->width++;
 }
 
-/* Adds a tuple. All tuples with more than ELEMENTS elements have one shape: {a,_,…}. */
+/* Adds a tuple. A tuple with more than ELEMENTS elements ends with a mark after ELEMENTS elements: {a,_,…}. */
 static void key_put_tuple(struct shape *s, const uint8_t *each, int64_t known, uint32_t arity, unsigned depth)
 {
     const uint32_t shown = MIN(arity, ELEMENTS);
@@ -68,7 +68,7 @@ static void key_put_tuple(struct shape *s, const uint8_t *each, int64_t known, u
     }
 }
 
-/* Adds a struct, and keeps only its module. Returns false for another term. */
+/* Adds the shape of an Elixir struct, which is only its module. Returns false for another term. */
 static bool key_put_struct(struct shape *s, const uint8_t *at)
 {
     const uint32_t one = 1;
@@ -116,7 +116,7 @@ static uint32_t key_hash(enum request_key_kind kind, struct str bytes)
     return hash_text(hash_byte(HASH_BEGIN, (unsigned char)kind), bytes);
 }
 
-/* Finds the key with the bytes in `next`. */
+/* Finds the key of this kind with the bytes in s->next. */
 static uint32_t key_find(const struct request_keys *s, enum request_key_kind kind)
 {
     const struct str bytes = buf_view(&s->next);
@@ -127,7 +127,7 @@ static uint32_t key_find(const struct request_keys *s, enum request_key_kind kin
     return TABLE_NONE;
 }
 
-/* Adds a key with the bytes in `next`. Returns TABLE_NONE if there is no room. */
+/* Adds a key with the bytes in s->next. Returns TABLE_NONE if the table is full. */
 static uint32_t key_add(struct request_keys *s, enum request_key_kind kind)
 {
     const struct str bytes = buf_view(&s->next);
@@ -148,7 +148,7 @@ static uint32_t key_get(struct request_keys *s, enum request_key_kind kind)
     return found != TABLE_NONE ? found : key_add(s, kind);
 }
 
-/* Begins a key: clears `next`. Adds KEY_REST, the key 0, before the first one. */
+/* Clears s->next for a new key. Adds the key 0, KEY_REST, if the table is empty. */
 static void key_begin(struct request_keys *s)
 {
     buf_clear(&s->next);

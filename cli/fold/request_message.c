@@ -3,7 +3,7 @@
 
 #define STATEM_ARITY 11 /* arity of the functions around a callback of gen_statem */
 
-/* Returns the last reference in a tag: Ref, [alias|Ref], [[alias|Ref1]|Ref2]. NULL: not a tag. */
+/* Returns the last reference of a tag: Ref, [alias|Ref] or [[alias|Ref1]|Ref2]. Returns NULL for another term. */
 static const uint8_t *tag_ref(const uint8_t *at, bool *ret_alias)
 {
     if (*at == ETW_T_TEXT)
@@ -80,7 +80,7 @@ struct str request_ref(const uint8_t *ref)
 /* ---- callbacks ---- */
 
 static const struct {
-    const char *inner, *outer; /* the module's own function, and the function of gen_server around it */
+    const char *inner, *outer; /* the function of the callback module, and the function of gen_server that calls it */
     enum request_work work;
 } gen_server_callbacks[] = {
     {"handle_call", "try_handle_call", WORK_CALL},
@@ -89,7 +89,7 @@ static const struct {
     {"handle_continue", "try_handle_continue", WORK_CONTINUE},
 };
 
-/* Returns argument N of a call, counted from 0; NULL: not captured. */
+/* Returns the argument with the index n, from 0, of a call; NULL: not captured. */
 static const uint8_t *request_argument(const struct event *e, unsigned n)
 {
     const uint8_t *at = e->terms.at;
@@ -101,7 +101,7 @@ static const uint8_t *request_argument(const struct event *e, unsigned n)
     return at;
 }
 
-/* Returns element N of a tuple, counted from 1; NULL: not captured. */
+/* Returns the element with the number n, from 1, of a tuple; NULL: not captured, or no tuple. */
 static const uint8_t *request_element(const uint8_t *at, unsigned n)
 {
     uint32_t arity;
@@ -128,9 +128,9 @@ static bool read_collected(const struct event *e, const uint8_t *ret[static 3])
 }
 
 /*
- * Reads a callback from the arguments of gen_server: try_handle_call(Cache, Message, From, State) up to OTP 27, (Data,
- * State, Message, From) in OTP 29. The first argument contains the module; the other functions have no From. For the
- * views of requests the node encodes calls as in OTP 27.
+ * Reads a callback from the arguments of a function of gen_server: try_handle_call(Cache, Message, From, State) up to
+ * OTP 27, try_handle_call(Data, State, Message, From) in OTP 29. Cache and Data contain the callback module. The
+ * functions for other callbacks have no From. For the views of requests, the node encodes the arguments as in OTP 27.
  */
 static void read_gen_server(const struct event *e, struct request_callback *c)
 {
@@ -150,7 +150,10 @@ static void read_gen_server(const struct event *e, struct request_callback *c)
         read_from(request_argument(e, old ? 2 : 3), &c->from);
 }
 
-/* Reads gen_server2:handle_msg(Message, State), or (Message, Module) from a node that encodes only what views need. */
+/*
+ * Reads gen_server2:handle_msg(Message, State). For the views of requests, the node encodes the callback module in
+ * place of the state (nif/requests.c).
+ */
 static bool read_gen_server2(const struct event *e, struct request_callback *c)
 {
     const uint8_t *message = request_argument(e, 0), *data = request_argument(e, 1), *parts[3], *first;
@@ -220,7 +223,8 @@ static bool read_gen_statem(const struct event *e, struct request_callback *c)
         read_type(&e->env, parts[0], c);
     } else {
         const uint8_t *first = request_argument(e, 0);
-        c->module = first && wire_is_atom_tag(*first) ? first : NULL; /* the node puts the module there (requests.h) */
+        /* for the views of requests, the node encodes the module as the first argument (nif/requests.c) */
+        c->module = first && wire_is_atom_tag(*first) ? first : NULL;
         c->message = request_element(event, 2);
         read_type(&e->env, request_element(event, 1), c);
     }
@@ -228,8 +232,8 @@ static bool read_gen_statem(const struct event *e, struct request_callback *c)
 }
 
 /*
- * Reads the call of a state function or handle_event/4. Only the type of a request tells a state function from other
- * functions.
+ * Reads the call of a state function or of handle_event/4. Returns true for a state function only if its first argument
+ * is {call, From}, because other functions may look the same.
  */
 static bool read_state(const struct event *e, struct request_callback *c)
 {

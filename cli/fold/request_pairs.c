@@ -7,7 +7,7 @@
 #include "../ground/mem.h"
 
 #define NODES 256
-#define LATE_NS 500000000 /* after this time, no further event of a request in the queue is expected */
+#define LATE_NS 500000000 /* a request in the queue `late` is finished after this time */
 
 void request_pairs_init(struct request_pairs *p)
 {
@@ -41,10 +41,10 @@ int64_t request_between(const struct request_time *from, const struct request_ti
         return -1;
     int64_t ns = from->node == to->node ? (int64_t)((uint64_t)to->mono_ns - (uint64_t)from->mono_ns)
                                         : (int64_t)((uint64_t)to->wall_ns - (uint64_t)from->wall_ns);
-    return MAX(ns, 0); /* the clocks of two processors or nodes differ a little */
+    return MAX(ns, 0); /* may be negative, because the clocks of two processors or nodes differ a little */
 }
 
-/* Returns the nanoseconds between two times of one clock. A recording may be malicious, so nothing overflows. */
+/* Returns the nanoseconds between two times of one clock; 0 on overflow, because a recording may have any times. */
 static int64_t elapsed_ns(int64_t from, int64_t to)
 {
     int64_t ns;
@@ -59,7 +59,10 @@ static int64_t add_ns(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* The time of the send is better, because a busy server receives a message late, but it must be of the same clock. */
+/*
+ * Prefers the time of the send, because a busy server receives a message late. Uses the time of the arrival if the
+ * caller is on another node, whose clock may differ.
+ */
 const struct request_time *request_start(const struct request *r)
 {
     return r->asked.known && (!r->arrived.known || r->arrived.node == r->asked.node) ? &r->asked : &r->arrived;
@@ -129,7 +132,7 @@ static uint32_t server_find(const struct request_pairs *p, const struct event *e
     return REQUEST_NONE;
 }
 
-/* Frees and returns the place of a server without open requests and callbacks. */
+/* Removes a server without open requests and without a running callback. Returns its index for reuse. */
 static uint32_t server_replace(struct request_pairs *p)
 {
     for (size_t looked = 0; looked < REQUEST_SERVERS; looked++) {
@@ -171,7 +174,7 @@ static bool busy_same(const struct request_busy *a, const struct request_busy *b
     return a->work == b->work && a->shape == b->shape && a->statem == b->statem;
 }
 
-/* Adds a span for what the server did until now. Equal work extends the last span. */
+/* Stores the callback that ends now as a span. Extends the last span if that has the same work. */
 static void add_server_span(struct request_server *s, int64_t now)
 {
     struct request_span *last = &s->spans[(s->at + REQUEST_SPANS - 1) % REQUEST_SPANS];
@@ -191,7 +194,7 @@ static void add_server_span(struct request_server *s, int64_t now)
     s->nspans = MIN(s->nspans + 1, REQUEST_SPANS);
 }
 
-/* Returns the part of a span after `from`. Assumes that all callbacks but the last are spread evenly. */
+/* Returns the work of a span after the time `from`. Assumes that its callbacks except the last are spread evenly. */
 static struct request_busy span_since(const struct request_span *span, int64_t from)
 {
     struct request_busy part = span->what;
@@ -307,7 +310,7 @@ static void request_settle(struct request_pairs *p, struct request *r)
     if (r->settled)
         return;
     r->settled = true;
-    r->got_told = r->got.known; /* settled() counts it */
+    r->got_told = r->got.known; /* settled() reports the received reply, so got() must not */
     if (r->server != REQUEST_NONE && p->servers[r->server].statem && r->begun.known)
         r->torn = r->loss != p->losses[r->begun.node % NODES];
     r->late = r->gave_up.known && !r->got.known && (r->direct || r->sent.known);
@@ -391,7 +394,7 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
     return i;
 }
 
-/* Sets the caller. Only a process of the event's node has an id. */
+/* Sets the caller of a request, if not yet known. Only a caller on the event's node gets an id. */
 static void set_caller(struct request_pairs *p, const struct event *e, uint32_t i, const uint8_t *pid)
 {
     struct request *r = &p->items[i];
@@ -528,7 +531,7 @@ static void note_send(struct request_pairs *p, const struct event *e)
     }
 }
 
-/* Returns the newest request that the process may have given up. */
+/* Returns the newest request that the process of the event may have stopped waiting for. */
 static uint32_t request_waiting(const struct request_pairs *p, const struct event *e)
 {
     uint32_t hash = hash_tracee(e->who->id, e->node->index), best = REQUEST_NONE;
@@ -552,7 +555,7 @@ static void note_reply_got(struct request_pairs *p, const struct event *e, uint3
         return;
     r->got = time_of(e);
     if (!r->sent.known && (!r->at_server || r->node != e->node))
-        late_add(p, i); /* the events of another node may come later, because clocks differ a little */
+        late_add(p, i); /* events of another node may still come, because the clocks differ a little */
     else
         finish_request(p, i);
 }
@@ -606,7 +609,10 @@ static void note_receive(struct request_pairs *p, const struct event *e)
 
 /* ---- callbacks ---- */
 
-/* Finishes the request that the last callback answered by its result, unless an event of its caller was seen. */
+/*
+ * Finishes the request that the last callback answered by its result, if no event of the caller was seen: then no event
+ * will show that the caller receives the reply.
+ */
 static void server_goes_on(struct request_pairs *p, struct request_server *s)
 {
     uint32_t i = s->answered;
@@ -631,7 +637,7 @@ static void set_module(struct request_pairs *p, const struct event *e, struct re
     s->elixir = e->node->elixir || elixir_is_module(module);
 }
 
-/* Returns the wait until a time of the server's node, and what the server did meanwhile. */
+/* Returns the wait of a request until the time `to` of the server's node, and what the server did meanwhile. */
 static struct request_wait wait_until(const struct request_pairs *p, const struct request *r,
                                       const struct request_server *s, const struct request_time *to)
 {
@@ -644,7 +650,7 @@ static struct request_wait wait_until(const struct request_pairs *p, const struc
     w.unseen = !s->busy && !s->nspans;
     w.blind = r->start_loss != p->losses[on] || p->shares[on];
     w.behind = request_busy_since(s, from->mono_ns, to->mono_ns, &w.behind_all_ns);
-    if (p->shares[on]) /* the node may have left out the requests that this one waited behind */
+    if (p->shares[on]) /* the node may have left out the requests that this request waited for */
         w.behind_all_ns = 0;
     return w;
 }
@@ -692,7 +698,7 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
     set_request(p, e, r, c->message);
     struct request_server *s = &p->servers[server];
     s->request = r->server == server ? i : REQUEST_NONE;
-    /* The reply came first: another process has replied for a state machine that postponed the request. */
+    /* The reply came before this callback: another process replied for a state machine that postponed the request. */
     if (r->settled)
         return;
     r->at_server = true;
@@ -720,7 +726,7 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
     if (server == REQUEST_NONE)
         return;
     struct request_server *s = &p->servers[server];
-    if (s->busy && c->inner && s->loss == loss) { /* a callback calls another one, or itself */
+    if (s->busy && c->inner && s->loss == loss) { /* the running callback calls another callback, or itself */
         s->depth += s->fun == e->fun && s->arity == e->arity;
         return;
     }
@@ -747,8 +753,8 @@ static void callback_begins(struct request_pairs *p, const struct event *e, cons
 }
 
 /*
- * Ends a callback. If events were lost since it began, this may be the end of another callback, so nothing is
- * concluded.
+ * Ends the running callback. If events were lost since it began, the event may show the end of another callback. So no
+ * duration and no reply is derived from the event then.
  */
 static void callback_ends(struct request_pairs *p, const struct event *e, uint32_t server)
 {
@@ -794,7 +800,7 @@ static void note_return(struct request_pairs *p, const struct event *e)
 
 /* ---- events ---- */
 
-/* Counts loss events. Requests that the node leaves out as a whole do not make other requests uncertain. */
+/* Counts a loss event. Losses of whole requests (ETW_LOST_REQUEST) do not make other requests uncertain. */
 static void note_losses(struct request_pairs *p, const struct event *e)
 {
     p->shares[e->node->index % NODES] |= e->lost[ETW_LOST_REQUEST] != 0;
@@ -805,7 +811,7 @@ static void note_losses(struct request_pairs *p, const struct event *e)
         }
 }
 
-/* Marks the processes of a lost node as gone: with --reattach, other processes may get their pids. */
+/* Marks the processes of a lost node as gone. With --reattach, other processes of the node may get the same pids. */
 static void node_gone(struct request_pairs *p, const struct event_node *node)
 {
     p->gone = true;
@@ -817,8 +823,8 @@ static void node_gone(struct request_pairs *p, const struct event_node *node)
 }
 
 /*
- * Notes the latest time of a node. A limit is reached with an event and reported later, so its notice does not count;
- * the notice that the guard has stopped the trace comes at once.
+ * Notes the latest time of a node. The time of a notice about a limit does not count, because the node sends it later
+ * than the event that reached the limit. A notice about the guard counts, because it comes at once.
  */
 static void note_time(struct request_pairs *p, const struct event *e)
 {

@@ -156,15 +156,15 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r)
 }
 
 /*
- * Returns true for a row without requests. An open request is in the row of its server's pid until the server's module
- * is known.
+ * Returns true for a row without requests. A row may become empty: an open request counts in the row of its server's
+ * pid until the callback module of the server is known.
  */
 static bool row_is_empty(const struct request_row *r)
 {
     return !r->calls && !r->timed_out && !r->waited.timed;
 }
 
-/* Moves the figures of a row to the row of a shape that has replaced the row's shape. */
+/* Moves the figures of a row to another row, because a coarse shape has replaced the shape of `from`. */
 static void row_merge(struct request_row *to, struct request_row *from)
 {
     to->elixir |= from->elixir;
@@ -217,7 +217,7 @@ static int row_order(const void *a, const void *b)
     return x->label != y->label ? (x->label < y->label ? -1 : 1) : (x->shape > y->shape) - (x->shape < y->shape);
 }
 
-/* Removes what the last request_rows_open() has added. */
+/* Removes the open requests that the last request_rows_open() has added to the row. */
 static void forget_open(struct request_row *row)
 {
     row->calls -= row->open + row->uncertain;
@@ -265,7 +265,7 @@ void request_rows_open(struct request_rows *s)
         if (r->settled || !request_is_shown(s, r))
             continue;
         const int64_t age = add_open(s, row_of(s, r), r);
-        if (age > oldest && r->server != REQUEST_NONE) { /* REQUEST_NONE if too many servers are known */
+        if (age > oldest && r->server != REQUEST_NONE) { /* there is no server if too many servers are known */
             oldest = age;
             s->oldest = r;
         }

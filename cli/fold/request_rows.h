@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sums figures of requests by server and shape. A time that is not known is not counted; the other times of the request
- * are. Bounded: requests after the first REQUEST_ROWS rows share the last row.
+ * Sums figures of requests by server and shape. If one duration of a request is unknown, its other durations still
+ * count. Bounded: after REQUEST_ROWS rows, all further servers and shapes share one row.
  */
 #ifndef ETRACE_REQUEST_ROWS_H
 #define ETRACE_REQUEST_ROWS_H
@@ -14,18 +14,18 @@
 
 struct request_row {
     const struct event_node *node; /* NULL: all nodes together */
-    uint32_t label, shape;         /* keys: the server, the request */
+    uint32_t label, shape;         /* the keys of the server and of the request's shape */
     bool elixir;
-    uint64_t calls;   /* requests, including open ones */
-    uint64_t callers; /* requests whose caller was traced */
+    uint64_t calls;   /* number of requests, including open ones */
+    uint64_t callers; /* number of requests whose caller was traced */
     uint64_t timed_out, late, down;
     struct stat waited, worked, reply;
-    struct request_wait longest; /* ns 0: none */
-    /* Requests without a reply, at the last request_rows_open(). */
+    struct request_wait longest; /* the longest wait that is over; ns 0: none */
+    /* The requests without a reply at the last request_rows_open(); open_timed: the caller has stopped waiting. */
     uint64_t open, open_timed;
-    /* requests that may have ended, because events were lost; `open` does not count them */
+    /* Requests that may have ended unseen, because events were lost. `open` does not count these requests. */
     uint64_t uncertain;
-    uint64_t open_ns;                /* sum of the ages of open requests, without the waits that `waited` contains */
+    uint64_t open_ns;                /* sum of the ages of open requests, without the waits that are in `waited` */
     int64_t oldest_ns;               /* the age of the oldest open request; -1: unknown */
     struct request_wait waits_still; /* the longest wait of an open request; ns 0: none */
 };
@@ -33,13 +33,13 @@ struct request_row {
 struct request_rows {
     bool by_node;
     struct request_pairs *pairs;
-    struct process_names *servers; /* count only requests to these processes; NULL: to all */
+    struct process_names *servers; /* count only requests to these processes; NULL: to all processes */
     struct request_row *items;
     size_t n, cap;
     struct table by_key;
     /*
-     * Requests of traced callers that no traced process has received. elsewhere_open: those that are still open
-     * although their callers have stopped waiting.
+     * Numbers of requests that no traced process has received. elsewhere counts settled requests; elsewhere_open counts
+     * open requests whose caller has received the reply or stopped waiting.
      */
     uint64_t elsewhere, elsewhere_open;
     const struct request *oldest; /* the oldest open request with a known age, until the next event; NULL: none */
@@ -48,7 +48,7 @@ struct request_rows {
 void request_rows_release(struct request_rows *s);
 /* Returns true if the request is to be shown: its server was seen, and is one of `servers`. */
 bool request_is_shown(const struct request_rows *s, const struct request *r);
-/* Handlers for the callbacks of struct request_pairs. */
+/* Count a request. Call them from the callbacks with these names of struct request_pairs. */
 void request_rows_begun(struct request_rows *s, struct request *r);
 void request_rows_settled(struct request_rows *s, struct request *r);
 void request_rows_got(struct request_rows *s, const struct request *r);
@@ -59,9 +59,9 @@ void request_rows_gave_up(struct request_rows *s, const struct request *r);
  */
 void request_rows_open(struct request_rows *s);
 bool request_rows_of_several(const struct request_rows *s); /* returns true if the rows are of several servers */
-/* Returns the longest wait of a row, over or still going on. */
+/* Returns the longest wait of a row, whether the wait is over or not. */
 const struct request_wait *request_row_longest(const struct request_row *r);
-/* Returns the key of a server in tables: its callback module, else its name, else its pid. */
+/* Returns the key of the server of a request: its callback module or, if unknown, its name, or its pid. */
 uint32_t request_label(struct request_pairs *p, const struct request *r);
 
 #endif
