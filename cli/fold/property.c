@@ -17,13 +17,13 @@ static value value_absent(void)
     return value_of(PROPERTY_IS_ABSENT);
 }
 
-/* Returns the value of a property that was not captured. `instead` is NULL or the term that was captured. */
+/* Returns an unknown value. `instead` is NULL, or the incomplete term that was captured in place of the value. */
 static value value_unknown(const uint8_t *instead)
 {
     return (value){.type = PROPERTY_IS_UNKNOWN, .at = instead};
 }
 
-/* Returns a value of this type at `at`; absent if `at` is NULL. */
+/* Returns a value of this type that is the term at `at`. Returns an absent value if `at` is NULL. */
 static value value_at(enum property_type type, const uint8_t *at)
 {
     return at ? (value){.type = (uint8_t)type, .at = at} : value_absent();
@@ -117,7 +117,7 @@ static value property_text(const struct event *e)
     return value_of(PROPERTY_IS_LINE);
 }
 
-/* Returns an absent value: only losses have a count, one for each reason (fields_put_loss()). */
+/* Returns an absent value, because only losses have counts: one for each reason, which fields_put_loss() prints. */
 static value property_count(const struct event *e)
 {
     (void)e;
@@ -126,7 +126,7 @@ static value property_count(const struct event *e)
 
 /* ---- functions ---- */
 
-/* Returns the term of an event that names a function; NULL: none. */
+/* Returns the term of the event that names a function; NULL if there is none. */
 static const uint8_t *function_term(const struct event *e)
 {
     const struct event_kind *kind = &event_kinds[e->kind];
@@ -134,7 +134,7 @@ static const uint8_t *function_term(const struct event *e)
                         : kind->terms[1].type == EVENT_MFA ? wire_skip(e->terms.at)
                                                            : NULL;
 
-    return at && *at ? at : NULL; /* 0: outside of Erlang functions */
+    return at && *at ? at : NULL; /* the integer 0 means that the process runs no Erlang function */
 }
 
 static bool function_read(const struct event *e, struct mfa *ret)
@@ -192,8 +192,8 @@ static value property_mfa(const struct event *e)
 /* ---- calls and results ---- */
 
 /*
- * Returns the call of a result, or the event itself. NULL: the call was lost or not kept, or it is uncertain which call
- * belongs to the result.
+ * Returns the call of a result; returns any other event itself. Returns NULL if the call was lost or not kept, or if it
+ * is uncertain which call belongs to the result.
  */
 static const struct event *call_of(const struct event *e)
 {
@@ -202,7 +202,7 @@ static const struct event *call_of(const struct event *e)
     return e->call && e->call->complete ? e->call->event : NULL;
 }
 
-/* Marks a value as read from the event that call_of() returns. */
+/* Notes in the value whether it was read from the call of a result, and not from the event itself. */
 static value mark_from_call(const struct event *e, value v)
 {
     v.of_call = call_of(e) && call_of(e) != e;
@@ -248,7 +248,7 @@ static value property_value(const struct event *e)
     return property_ret(e);
 }
 
-/* Reads an exception, {Class, Reason}. *reason is NULL if it was cut. Returns false for another term. */
+/* Reads an exception, {Class, Reason}. Sets *reason to NULL if the reason was cut. Returns false for another term. */
 static bool exception_read(const struct event *e, struct safe *class, const uint8_t **reason)
 {
     static const struct safe classes[] = {SAFE("error"), SAFE("exit"), SAFE("throw")};
@@ -341,7 +341,7 @@ static value property_reclaimed(const struct event *e)
 
 /* ---- messages ---- */
 
-/* Returns a part of a sequential trace event. */
+/* Returns the part of a sequential trace event that part() selects. */
 static value value_of_token(const struct event *e, const uint8_t *(*part)(const struct seq_info *))
 {
     struct seq_info s;
@@ -378,7 +378,7 @@ static value property_from(const struct event *e)
     return e->kind == ETW_RECEIVE ? value_term(e->sender) : value_of(PROPERTY_IS_PID);
 }
 
-/* Returns the node of the sender. A sender without a node is on the event's node. */
+/* Returns the node of the sender. If the event has a sender but no node of it, the sender is on the event's node. */
 static value property_from_node(const struct event *e)
 {
     if (e->sender_node || !e->sender || !e->node->name.len)

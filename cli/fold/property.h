@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads the properties of lang/properties.def from events. A value has a type; `where`, --fields and JSON convert or
- * print it in their own way (pipeline/where.c, fields.c, sink_json.c). A value borrows from its event.
+ * print a value in their own ways (pipeline/where.c, fields.c, sink_json.c). A value points into its event.
  */
 #ifndef ETRACE_PROPERTY_H
 #define ETRACE_PROPERTY_H
@@ -10,25 +10,26 @@
 #include "../lang/properties.h"
 #include "pairing.h"
 
+/* The type of a value. The comments say which member of struct typed_value has the value. */
 enum property_type {
     PROPERTY_IS_ABSENT,   /* the event has no such property */
     PROPERTY_IS_LATER,    /* the value comes with the result of the call */
     PROPERTY_IS_UNKNOWN,  /* the value was not captured; `at` is NULL or the term that was captured in its place */
-    PROPERTY_IS_TERM,     /* at */
+    PROPERTY_IS_TERM,     /* at: a term */
     PROPERTY_IS_TERMS,    /* the terms of the event */
-    PROPERTY_IS_INT,      /* number */
-    PROPERTY_IS_DURATION, /* number, in nanoseconds, printed with a unit */
-    PROPERTY_IS_MICROS,   /* number, in nanoseconds, printed in microseconds */
-    PROPERTY_IS_TEXT,     /* text: an atom in `where` */
-    PROPERTY_IS_NAME,     /* name: an atom in `where`, not escaped yet */
-    PROPERTY_IS_ATOM,     /* name: an atom, printed in the language's syntax */
+    PROPERTY_IS_INT,      /* number: an integer */
+    PROPERTY_IS_DURATION, /* number: nanoseconds, printed with a unit */
+    PROPERTY_IS_MICROS,   /* number: nanoseconds, printed in microseconds */
+    PROPERTY_IS_TEXT,     /* text: a safe text; `where` makes it an atom */
+    PROPERTY_IS_NAME,     /* name: a raw text, to be escaped; `where` makes it an atom */
+    PROPERTY_IS_ATOM,     /* name: an atom, printed in Erlang or Elixir syntax */
     PROPERTY_IS_TRACEE,   /* the traced process or port */
     PROPERTY_IS_PID,      /* the traced process or port, printed as a term */
     PROPERTY_IS_FUNCTION, /* the function of the event; if `at` is set, the tuple {M,F,A} or {M,F,Args} at `at` */
     PROPERTY_IS_PLACE,    /* at: the tuple {M,F,A} or {M,F,A,{File,Line}} of a caller */
-    PROPERTY_IS_STACK,    /* at: a list of such tuples */
+    PROPERTY_IS_STACK,    /* at: a list of such tuples, the innermost call first */
     PROPERTY_IS_CHARS,    /* at: a binary with text */
-    /* Views print the following with their own clock and display options. */
+    /* Each view prints the following types itself, with its clock and display options. */
     PROPERTY_IS_TIME,
     PROPERTY_IS_TIMESTAMP,
     PROPERTY_IS_WHO,
@@ -36,10 +37,10 @@ enum property_type {
     PROPERTY_IS_LINE, /* the line of the text view */
 };
 
-/* A value of a property. It has two machine words, so that functions return it in registers. */
+/* A value of a property. The struct has two machine words, so that functions return it in registers. */
 struct typed_value {
     uint8_t type; /* enum property_type */
-    bool of_call; /* `at` is a term of the call of this result, else of the event */
+    bool of_call; /* `at` is a term of the call that belongs to the event, a result, instead of the event itself */
     uint32_t len; /* length of text and name */
     union {
         const uint8_t *at;
@@ -67,7 +68,7 @@ static inline struct raw typed_name(struct typed_value v)
     return (struct raw){v.name, v.len};
 }
 
-/* Reads a property of an event whose kind is among the row's events. */
+/* Reads a property of an event. The kind of the event must be among property_row.events. */
 typedef struct typed_value property_getter(const struct event *e);
 extern property_getter *const property_getters[PROPERTIES];
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the figures of ETW_ROW, which the node has counted by a key (nif/rows.h). */
+/* Reads the figures of an ETW_ROW frame: events that the node has counted by a key (nif/rows.h). */
 #ifndef ETRACE_ROW_FIGURES_H
 #define ETRACE_ROW_FIGURES_H
 
 #include "../erlang/term_wire.h"
 
-/* Reads the binary of ETW_ROW, and returns its buckets, whose numbers are valid. NULL: malformed or cut. */
+/* Reads the binary of an ETW_ROW. Returns its buckets, whose numbers are in range. NULL: malformed or cut. */
 static inline const uint8_t *row_figures(const uint8_t *at, struct etw_row *ret)
 {
     struct etw_bucket b;

@@ -9,15 +9,15 @@
 
 #define PROCESSES 32768 /* limit for the processes that have calls */
 #define DEPTH 1000      /* limit for the open calls of a process */
-#define DONE 4096       /* limit for the ended calls of a process that are not in the tree yet */
-#define DONE_ALL 500000 /* limit for such calls of all processes */
+#define DONE 4096       /* limit for the ended calls of one process that are not in the tree yet */
+#define DONE_ALL 500000 /* limit for the ended calls of all processes that are not in the tree yet */
 
-/* A call. key, file and caller are numbers of keys. */
+/* A call. The members key, file and caller are numbers of keys (stack_key). */
 struct frame {
     uint32_t depth, key, file, line;
     uint32_t caller; /* 0: unknown */
     int64_t start;
-    uint64_t inner_ns; /* time of the inner calls that are in the tree already */
+    uint64_t inner_ns; /* duration of the calls inside of this call that are in the tree already */
 };
 
 struct done {
@@ -26,8 +26,8 @@ struct done {
 };
 
 /*
- * A process with its open and ended calls. Ended calls are added to the tree only when their outermost call ends,
- * because a filter on durations shows an outer call after the calls inside of it.
+ * A process with its open and ended calls. Ended calls are added to the tree only when the outermost call around them
+ * ends, because a filter on durations shows a call after the calls inside of it.
  */
 struct stack_process {
     uint64_t tracee;
@@ -79,7 +79,7 @@ static bool same_key(const struct stack_key *a, const struct stack_key *b)
     return a->type == b->type && a->arity == b->arity && raw_same(a->name, b->name) && raw_same(a->module, b->module);
 }
 
-/* Returns the number of a key. Copies a new key. */
+/* Returns the number of a key. Adds a copy of the key if it is new. */
 static uint32_t stacks_key(struct stacks *s, uint32_t hash, const struct stack_key *key)
 {
     uint32_t number;
@@ -118,7 +118,7 @@ static uint32_t key_of_name(struct stacks *s, enum stack_key_type type, struct r
     return stacks_key(s, hash_text(HASH_BEGIN, raw_view(name)), &key);
 }
 
-/* Returns the child node for a function called from this line, and creates it if needed. */
+/* Returns the child of a tree node for a function that is called from this line. Creates the child if needed. */
 static uint32_t find_or_add_child(struct stacks *s, uint32_t parent, uint32_t key, uint32_t file, uint32_t line)
 {
     uint32_t i = s->nodes[parent].child;
@@ -206,7 +206,7 @@ static int stacks_order(const void *a, const void *b)
     return (x->frame.depth > y->frame.depth) - (x->frame.depth < y->frame.depth);
 }
 
-/* Returns the tree node of a call. If its caller is known but not traced, a node for the caller comes in between. */
+/* Returns the tree node of a call. If the caller is known but not traced, the node is below a node for the caller. */
 static uint32_t node_of(struct stacks *s, uint32_t parent, const struct frame *f)
 {
     if (f->caller && s->nodes[parent].key != f->caller)
@@ -222,7 +222,7 @@ static uint64_t own_ns(const struct done *d)
     return took - MIN(took, d->frame.inner_ns);
 }
 
-/* Adds the ended calls of a process to the tree, each below the calls around it, which may still be open. */
+/* Adds the ended calls of a process to the tree, each call below the calls around it. Those may still be open. */
 static void settle_process(struct stacks *s, struct stack_process *p)
 {
     uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
@@ -262,7 +262,7 @@ static void settle_process(struct stacks *s, struct stack_process *p)
     s->ndone -= p->ndone;
     p->ndone = 0;
     s->idle += !p->nframes;
-    if (p->done_cap > DONE / 16) { /* frees an unusually large array, because there may be many processes */
+    if (p->done_cap > DONE / 16) { /* free an unusually large array, because there may be many processes */
         free(p->done);
         p->done = NULL;
         p->done_cap = 0;
@@ -276,7 +276,7 @@ void stacks_settle(struct stacks *s)
     s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
-/* Drops the open calls at this depth and deeper, because their results were lost. */
+/* Drops the open calls of a process at this depth and deeper, because their results were lost. */
 static void drop_frames(struct stacks *s, struct stack_process *p, uint32_t depth)
 {
     if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
@@ -330,7 +330,7 @@ static void stacks_leave(struct stacks *s, const struct event *e)
     drop_frames(s, p, e->depth + 1);
     if (!p->nframes || p->frames[p->nframes - 1].depth != e->depth)
         return;
-    if (e->dur_ns < 0) { /* uncertain pair, so the begin of the call is unknown */
+    if (e->dur_ns < 0) { /* it is uncertain which call has returned, so the duration is unknown */
         drop_frames(s, p, e->depth);
         return;
     }
@@ -343,7 +343,7 @@ static void stacks_leave(struct stacks *s, const struct event *e)
         stacks_settle(s);
 }
 
-/* Adds a stack trace. Its first frame is the innermost call, and becomes the deepest node. */
+/* Adds a stack trace. The first frame of the trace is the innermost call, which becomes the deepest node. */
 static void add_trace(struct stacks *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
@@ -414,7 +414,7 @@ uint64_t *stacks_totals(const struct stacks *s)
 {
     uint64_t *totals = mem_zalloc(s->n * sizeof(*totals));
 
-    /* backwards, because children come after their parents in the array. */
+    /* go backwards, because children come after their parents in the array */
     for (uint32_t i = (uint32_t)s->n; i-- > 0;) {
         totals[i] += stacks_own(s, i);
         if (i)

@@ -110,8 +110,8 @@ static void add_tally(struct stat *t, const struct etw_tally *tally, const uint8
 }
 
 /*
- * Returns true if a tally shows anything. It shows nothing about functions whose calls a filter hid completely. The
- * time of a result may arrive in a later tally than the result.
+ * Returns true if a tally has figures to show. It has none if a filter hid all calls of the function. A tally may have
+ * only durations, because these may come in a later tally than the results.
  */
 static bool tally_shows(const struct etw_tally *tally)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Figures for each function and each other kind of event: count, errors, and a histogram of durations
- * (etw_bucket_of()), whose percentiles are accurate within a sixteenth. Bounded: functions after the first STATS_MAX
- * share one entry.
+ * Sums figures for each function, and for each kind of event without a function: count, errors, and a histogram of
+ * durations (etw_bucket_of()), whose percentiles are accurate within a sixteenth. Bounded: after STATS_MAX entries, all
+ * further functions share one entry.
  */
 #ifndef ETRACE_STATS_H
 #define ETRACE_STATS_H
@@ -16,12 +16,12 @@ struct stat {
     const struct event_node *node; /* NULL: all nodes together */
     const struct fun *fun;         /* NULL: an event kind, or the shared entry */
     uint8_t arity, kind;           /* kind 0: the shared entry */
-    uint64_t events;               /* calls; or results if no call was seen */
-    uint64_t counted;              /* all calls, from a counter of the VM, estimated ones included; 0: unknown */
-    uint64_t estimated;            /* the estimated calls of `counted` */
-    uint64_t only_counted;         /* the calls of `counted` that could not become events, estimated ones included */
-    uint64_t errors;               /* exceptions */
-    uint64_t timed;                /* events with a known duration */
+    uint64_t events;               /* number of events; a call and its result count as one */
+    uint64_t counted;              /* number of all calls, from a counter of the VM or estimated; 0: unknown */
+    uint64_t estimated;            /* number of calls in `counted` that are an estimate */
+    uint64_t only_counted;         /* number of calls in `counted` that could not become events */
+    uint64_t errors;               /* number of exceptions */
+    uint64_t timed;                /* number of events with a known duration */
     uint64_t total_ns, min_ns, max_ns;
     uint32_t *buckets; /* NULL: no durations */
 };
@@ -35,10 +35,10 @@ struct stats {
 
 void stats_release(struct stats *s);
 void stats_event(struct stats *s, const struct event *e); /* accepts events of the VM and ETW_TALLY */
-/* Work on a struct stat of the caller, who frees its buckets. */
+/* These functions work on a struct stat of the caller, who frees its buckets. stat_add() adds a duration. */
 void stat_add(struct stat *t, uint64_t ns);
 void stat_merge(struct stat *t, const struct stat *other); /* adds the durations of `other` */
-/* Adds values that a node has counted. The buckets are unaligned, and their numbers below ETW_BUCKETS. */
+/* Adds durations that a node has counted. `buckets` may be unaligned; their numbers must be below ETW_BUCKETS. */
 void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets);
 uint64_t stat_calls(const struct stat *s); /* returns all calls, also those that a budget has only counted */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* returns the percentile in nanoseconds */
