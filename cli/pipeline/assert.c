@@ -12,12 +12,12 @@ struct asserts {
     size_t nexpects, nfails;
     size_t unmet;
     bool *met;
-    size_t failed; /* index of the first of `fails` that has held; nfails: none */
+    size_t failed; /* index of the element of `fails` that has held first; nfails: none has held */
     struct buf line;
     struct wheres *wheres;
     uint64_t unjudged;
-    const struct where *trigger; /* the condition of a trigger; NULL: these are assertions */
-    uint64_t held;
+    const struct where *trigger; /* the condition of a trigger; NULL: this is a set of assertions */
+    uint64_t held;               /* how often `trigger` has held since asserts_take_held() */
 };
 
 struct asserts *asserts_new(const struct where *const *expects, size_t nexpects, const struct where *const *fails,
@@ -91,7 +91,7 @@ void asserts_event(struct asserts *a, const struct event *e)
 
 /* ---- rows ---- */
 
-/* Returns true if the value of the aggregate can only grow, or with `down` only fall. */
+/* Returns true if the value of `w` is constant, or is an aggregate that can only grow, or with `down` only shrink. */
 static bool only_grows(const struct where *w, bool down)
 {
     if (w->type != WHERE_AGGREGATE)
@@ -102,7 +102,7 @@ static bool only_grows(const struct where *w, bool down)
            str_is(w->name, "sum(size)");
 }
 
-/* Returns true if the condition, once it holds, holds to the end. */
+/* Returns true if the condition stays true to the end of the trace once it is true. */
 static bool holds_for_good(const struct where *w)
 {
     const bool more = w->fn == FN_GT || w->fn == FN_GE, less = w->fn == FN_LT || w->fn == FN_LE;
@@ -118,7 +118,7 @@ static bool holds_for_good(const struct where *w)
     return all && (w->fn == FN_AND || w->fn == FN_ANDALSO || w->fn == FN_OR || w->fn == FN_ORELSE);
 }
 
-/* Appends the row for which a condition holds: "shop:take/4: count 11, max(dur) 1.2ms". */
+/* Appends a row as a line: "shop:take/4: count 11, max(dur) 1.2ms". */
 static void row_line(struct buf *to, const struct groups *table, const struct group *row)
 {
     struct group_column columns[GROUP_COLUMNS];

@@ -12,7 +12,7 @@
 
 struct combo {
     struct spec spec; /* must be first: a spec with parts is cast to a combo */
-    int64_t *indices; /* the clause index of each part; -1: unknown */
+    int64_t *indices; /* for each part, the index of the clause that matched; -1: unknown */
     const struct spec **parts;
     struct spec_clause clauses[2];
 };
@@ -56,7 +56,7 @@ unsigned combo_wants(const struct spec *s, int64_t clause)
     return !yes ? 0 : yes == all ? 1 : 2;
 }
 
-/* Shows an argument if any part shows it; shows only the arity if no part shows more. */
+/* Makes the clause show each argument that a part shows. If no part shows an argument, makes it show the arity. */
 static void show_args(struct spec_clause *to, const struct answer *answers, size_t n)
 {
     bool all = false;
@@ -119,7 +119,7 @@ static struct combo *combo_make(struct combos *c, const struct answer *answers, 
         wants = wants == 1 || more == 1 ? 1 : MAX(wants, more);
     }
     show_args(&x->clauses[0], answers, n);
-    x->clauses[1] = x->clauses[0]; /* the second clause lacks the result: only some calls report their result */
+    x->clauses[1] = x->clauses[0]; /* a second clause without a result, for when only some calls report results */
     x->clauses[0].actions |= wants ? (unsigned)ACT_RETURN : 0;
     x->spec.parts = x->parts;
     x->spec.nparts = n;

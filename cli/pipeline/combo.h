@@ -2,8 +2,8 @@
 /*
  * Combines specs for events that answer several probes.
  *
- * A combined spec is the union of its `parts` and has one label for all of them. There is one combined spec for each
- * set of clauses, made on first use. Filters evaluate the parts separately (filter.h).
+ * A combined spec is the union of its `parts`; its label has the labels of all parts. There is one combined spec for
+ * each set of clauses, which combos_get() makes on first use. Filters evaluate the parts separately (filter.h).
  */
 #ifndef ETRACE_COMBO_H
 #define ETRACE_COMBO_H
@@ -20,18 +20,21 @@ struct answer {
 struct combos;
 
 /*
- * Owns the combined specs, which live until combos_free() because open calls point to them. Their parts must live as
- * long.
+ * struct combos owns the combined specs. They live until combos_free(), because open calls point to them. The parts of
+ * the combined specs must live as long.
  */
 struct combos *combos_new(void);
 void combos_free(struct combos *c);
 
 const struct spec *combos_get(struct combos *c, const struct answer *answers, size_t n);
 
-/* Returns the combined spec of those parts i of `s` for which keep[i] is set. */
+/* Returns the combined spec of the parts of `s` for which `keep` is true: keep[i] is for part i. */
 const struct spec *combos_narrow(struct combos *c, const struct spec *s, const bool *keep);
 
-/* Returns whether calls that match this clause report their results: 0 no; 1 yes; 2 some do. */
+/*
+ * Returns 0 if no calls that match the clause report their results, 1 if all do, 2 if some do. For the clause -1, which
+ * means unknown, considers all clauses.
+ */
 unsigned combo_wants(const struct spec *s, int64_t clause);
 
 #endif

@@ -43,7 +43,7 @@ void counts_outside(struct counts *c, const struct event *e)
 
 /* ---- what the node counts ---- */
 
-/* Adds the counts of events that the node counted instead of sending. */
+/* Adds a tally: the counts of events that the node counted instead of sending them. */
 static void add_counted(struct counts *c, const struct event *e)
 {
     const struct etw_tally *t = e->tally;
@@ -58,8 +58,8 @@ static void add_counted(struct counts *c, const struct event *e)
 }
 
 /*
- * Records a notice of a budget. A notice with `functions` reports only which functions are counted; the number of calls
- * without an event follows, unless the node ends before.
+ * Records a notice about a budget. A notice with `functions` only reports that functions are counted from now on. The
+ * number of calls without an event follows in the notice at the end, unless the node is lost before.
  */
 static void note_budget(struct counts *c, const struct event *e, const struct notice_overhead *o)
 {

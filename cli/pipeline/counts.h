@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts what became of the events of each node: shown, hidden, lost, or only counted by the node. */
+/* Counts for each node how many events were shown, filtered, lost, or only counted by the node. */
 #ifndef ETRACE_COUNTS_H
 #define ETRACE_COUNTS_H
 
@@ -9,14 +9,14 @@
 #include "../views/sink.h"
 
 /*
- * The events of a node that were filtered, here and on the node. The node reads the counters of its threads one after
- * the other, so `there` may be negative for a moment.
+ * The number of events of a node that were filtered: `here` by the pipeline, `there` by the node. The node reads the
+ * counters of its threads one after the other, so `there` may be negative for a moment.
  */
 struct hidden {
     uint64_t here;
     int64_t there;
-    bool untold;  /* a budget made the node count calls, and the node has not reported how many of them made no event */
-    bool unknown; /* the node does not know that number */
+    bool untold;  /* because of a budget, the node counts calls; it has not reported how many calls made no event */
+    bool unknown; /* the node does not know how many calls made no event */
 };
 
 struct counts {
@@ -24,10 +24,10 @@ struct counts {
     struct totals_node *nodes; /* `shown` is up to date; counts_totals() computes the other counts */
     struct hidden *hidden;
     size_t nnodes, nodes_cap, hidden_cap;
-    uint64_t units;            /* shown events, a call and its result counted as one */
-    int64_t open_calls;        /* open calls among the calls that the node only counts */
-    struct stats only_counted; /* calls that a budget of the node has only counted */
-    bool by_node;              /* the node has counted calls instead of sending them */
+    uint64_t units;            /* number of shown events; a call and its result count as one */
+    int64_t open_calls;        /* number of open calls among the calls that the nodes count instead of sending */
+    struct stats only_counted; /* the calls that made no event because of a node's budget */
+    bool by_node;              /* a node has counted calls instead of sending them */
 };
 
 void counts_release(struct counts *c);
@@ -49,13 +49,13 @@ static inline void counts_show(struct counts *c, const struct event *e)
         c->units++;
 }
 
-void counts_outside(struct counts *c, const struct event *e); /* an event outside of the window */
-/* Takes the counts and notices of an event that is not traced. */
+void counts_outside(struct counts *c, const struct event *e); /* counts an event outside of the window as filtered */
+/* Adds the counts that an event of etrace's own, such as a tally or a notice, reports. */
 void counts_own_event(struct counts *c, struct funs *funs, const struct event *e);
-/* Takes the open calls of a node, before they are forgotten. */
+/* Adds the open calls of a node to the counts. Call it before pairing_forget(). */
 void counts_open(struct counts *c, const struct merge *merge, const struct pairing *calls, unsigned node);
 
-/* Merges the two kinds of rate losses. Only the pairing of calls distinguishes them. */
+/* Adds ETW_LOST_HALF to ETW_LOST_RATE, because only the pairing of calls distinguishes the two. */
 void counts_one_rate(uint64_t lost[static ETW_LOSSES]);
 
 /* Computes the totals of all nodes. The caller adds what it knows about filters and groups. */

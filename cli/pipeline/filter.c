@@ -111,13 +111,13 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
         if (found == p->invert) {
             if (found || !e->expects_return)
                 return FILTER_FAIL;
-            v = FILTER_LATER; /* the result may still match when it comes */
+            v = FILTER_LATER; /* the line of the result may match */
         }
     }
     return v;
 }
 
-/* Combines the verdicts of two conditions. Both must hold. */
+/* Returns the verdict of two conditions that must both hold. */
 static enum filter_verdict worse_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict worst_first[] = {FILTER_FAIL, FILTER_LATER, FILTER_UNKNOWN};
@@ -128,7 +128,7 @@ static enum filter_verdict worse_verdict(enum filter_verdict a, enum filter_verd
     return FILTER_PASS;
 }
 
-/* Combines the verdicts of two alternatives. One must hold. */
+/* Returns the verdict of two alternatives. It is enough if one holds. */
 static enum filter_verdict better_verdict(enum filter_verdict a, enum filter_verdict b)
 {
     static const enum filter_verdict best_first[] = {FILTER_PASS, FILTER_LATER, FILTER_UNKNOWN};

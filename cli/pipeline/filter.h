@@ -2,10 +2,10 @@
 /*
  * Decides whether an event is shown: --grep tests its line, and `where` its properties. All conditions must hold.
  *
- * Conditions on the result of a call (dur, ret, class, reason) are unknown when the call begins. Unless another
- * condition already fails, the verdict for the call is FILTER_LATER, and the caller filters again when the result
- * arrives, with both events. If a grep matches the line of a call or of its result, both are shown. An inverted grep
- * tests only the line of the call and hides both, so the call need not be held.
+ * Conditions on the result of a call (dur, ret, class, reason) are unknown when the call begins. If no other condition
+ * fails, the verdict for the call is FILTER_LATER, and the pipeline filters again when the result arrives. If a grep
+ * matches the line of a call or of its result, both events are shown. An inverted grep tests only the line of the call,
+ * so the call need not wait for its result; if the line matches, both events are hidden.
  */
 #ifndef ETRACE_FILTER_H
 #define ETRACE_FILTER_H
@@ -16,13 +16,13 @@
 enum filter_verdict {
     FILTER_PASS,
     FILTER_FAIL,
-    FILTER_LATER,
-    FILTER_UNKNOWN, /* the event lacks the data to decide; only filter_spec() and single conditions return it */
+    FILTER_LATER,   /* the result of the call will decide */
+    FILTER_UNKNOWN, /* the event lacks the data to decide; filter_event() never returns this */
 };
 
 struct filter;
 
-/* Borrows the greps' texts and the expressions. NULL: e is filled. */
+/* Borrows the texts of the greps and the expressions. Returns NULL and sets *e on failure. */
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
                           const struct spec *const *specs, size_t nspecs, enum terms_style style, struct err *e);
 void filter_free(struct filter *f);
@@ -30,19 +30,19 @@ void filter_free(struct filter *f);
 bool filter_is_empty(const struct filter *f); /* returns true if there are no conditions, so that every event passes */
 
 /*
- * Evaluates all conditions. An event passes if no condition can decide, and filter_undecided() counts it. `spec`: the
- * event's own spec, or NULL; with a combined spec (combo.h) the event passes if one part passes. If `e` is a result,
- * e->call->event is its call, if known.
+ * Evaluates all conditions. If the conditions cannot decide, the event passes, and filter_undecided() counts it. `spec`
+ * is the event's spec, or NULL. With a combined spec (combo.h), the event passes if it passes for one part. If `e` is a
+ * result, conditions on the call read e->call->event.
  */
 enum filter_verdict filter_event(struct filter *f, const struct event *e, const struct spec *spec);
 
-/* Evaluates only the conditions of the spec. FILTER_UNKNOWN: they cannot decide. */
+/* Evaluates only the conditions of the spec. Returns FILTER_UNKNOWN if these conditions cannot decide. */
 enum filter_verdict filter_spec(struct filter *f, const struct event *e, const struct spec *spec);
 
-/* Returns how often a grep exceeded its matching limits. Such an event is shown. */
+/* Returns how often a regular expression exceeded its limits. The condition then holds for the event. */
 uint64_t filter_errors(const struct filter *f);
 
-/* Returns the number of events that passed because no condition could decide. */
+/* Returns the number of events that passed because the conditions could not decide. */
 uint64_t filter_undecided(const struct filter *f);
 
 #endif

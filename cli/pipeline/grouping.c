@@ -18,11 +18,11 @@ struct clause {
 
 struct grouping {
     const struct spec_by *all;
-    struct by_node node;        /* the keys and values in the rows of the nodes */
-    const struct spec *counted; /* one of the probes that the nodes count */
-    struct clause *node_rows;   /* the clause that the nodes count by; NULL: none */
+    struct by_node node;        /* which keys and values the rows of the nodes have */
+    const struct spec *counted; /* one of the specs that the nodes count */
+    struct clause *node_rows;   /* the clause that the nodes count by; NULL: the nodes do not count */
     struct clause *clauses;
-    struct grouping_row *changed; /* the rows that the last event has changed; has room for one of each clause */
+    struct grouping_row *changed; /* the rows that the last event has changed; room for one row of each clause */
     size_t n, cap, nchanged, changed_cap;
     struct groups **tables;
     size_t ntables, tables_cap;
@@ -130,7 +130,7 @@ static const uint8_t *first_of(const uint8_t *at, uint32_t *ret_arity)
     return wire_tuple(at, ret_arity, &first) > 0 ? first : NULL;
 }
 
-/* Returns the request in a message to a gen_server. NULL: another term. */
+/* Returns the request in a message to a gen_server; NULL for another term. */
 static const uint8_t *request_in(const struct term_env *env, const uint8_t *at)
 {
     uint32_t arity;
@@ -146,7 +146,7 @@ static const uint8_t *request_in(const struct term_env *env, const uint8_t *at)
     return last;
 }
 
-/* Returns the module of a struct of Elixir. NULL: another term. */
+/* Returns the module of an Elixir struct; NULL for another term. */
 static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
@@ -163,8 +163,8 @@ static const uint8_t *struct_of(const struct term_env *env, const uint8_t *at)
 }
 
 /*
- * Returns the type of a large binary or bit string. The node captures such a term only as a text with its first bytes.
- * NULL: another term.
+ * Returns the type of a large binary or bit string; NULL for another term. The node captures such a term only as a text
+ * with its first bytes.
  */
 static const char *type_of_begun(const uint8_t *at)
 {
@@ -190,7 +190,7 @@ static const char *type_name(const uint8_t *at)
     return *at == ETW_T_FLOAT ? "float()" : *at == ETW_T_BITS ? "bitstring()" : names[wire_class(at)];
 }
 
-/* Returns the name of a type as a text term: no atom equals a text, and printers print a text unchanged. */
+/* Makes a text term of a type's name, because no atom equals a text term, and printers print a text term unchanged. */
 static const uint8_t *type_term(struct buf *to, const char *name)
 {
     const uint16_t len = (uint16_t)strlen(name);
@@ -257,7 +257,7 @@ static void grouping_count(struct grouping *g, const struct clause *c, const str
     struct group_value values[SPEC_AGGREGATES_MAX] = {0};
 
     if (e->spec && e->spec->kind == SPEC_CALL && both)
-        return; /* return_to */
+        return; /* a return_to of a traced call does not count */
     if ((call && by->late) || (result && !by->any_late)) {
         c->table->open += call;
         return;
@@ -288,7 +288,7 @@ static const struct clause *clause_of(const struct grouping *g, const struct spe
     return i < g->n ? &g->clauses[i] : NULL;
 }
 
-/* Returns true if a part before this one counts in the same table, because an event counts only once in each table. */
+/* Returns true if an earlier part of a combined spec counts in the same table: an event counts once in each table. */
 static bool counts_before(const struct grouping *g, const struct spec *s, size_t part, const struct clause *c)
 {
     for (size_t i = 0; i < part; i++) {
@@ -319,7 +319,8 @@ size_t grouping_event(struct grouping *g, const struct event *e, const struct gr
 /* ---- rows of the node ---- */
 
 /*
- * Returns the sums of a row for one aggregate. `value` is the index of its value, `buckets` the buckets of this value.
+ * Sets *s to the sums of one aggregate in a row of a node. `value` is the index of the aggregate's value in the row,
+ * and `buckets` are the buckets of this value.
  */
 static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size_t value, const struct etw_row *row,
                         const uint8_t *buckets)
@@ -339,8 +340,9 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
 }
 
 /*
- * Sets the properties of an event that the node does not send as a term of the event: its kind, and what the match
- * specification has collected (`term`, or NULL). The event has the process of the row.
+ * Completes the event that stands for the events of a row. `what` says what the key's term `term`, which may be NULL,
+ * is: the kind of the events, or what a match specification has collected. The event has the process of the row
+ * already.
  */
 static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t *term, struct event *e)
 {
@@ -356,7 +358,7 @@ static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t 
         probes_collected(g->counted, e, term);
 }
 
-/* Adds part `i` of the node's key. `call` is an event that stands for those in the row. */
+/* Adds part `i` of the node's key to the key. `call` is an event that stands for the events of the row. */
 static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct group_key *key, struct event *call)
 {
     const struct by_key *part = &g->node_rows->by->keys[g->node.key_of[i]];
@@ -383,8 +385,8 @@ static bool add_row_part(struct grouping *g, size_t i, const uint8_t *at, struct
 }
 
 /*
- * Adds the parts of a key in the order in which the user wrote them. `at` is the first of the terms that the node sent,
- * whose order is that of the node's request (by_node.h).
+ * Adds the parts of a key in the order in which the user wrote them. `at` is the first term of the node's key. The
+ * terms have the order of the request to the node (by_node.h).
  */
 static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_key *key, struct event *call)
 {
@@ -401,7 +403,7 @@ static bool add_row_parts(struct grouping *g, const uint8_t *at, struct group_ke
     return true;
 }
 
-/* Adds the figures of a row. Returns NULL if they are malformed, or if the row counts no event yet. */
+/* Adds the figures of a node's row. Returns the changed row; NULL if the figures are malformed or count no event. */
 static const struct group *add_figures(struct grouping *g, const struct group_key *key, const uint8_t *figures)
 {
     const struct clause *c = g->node_rows;
@@ -425,7 +427,7 @@ static const struct group *add_figures(struct grouping *g, const struct group_ke
     return key || c->table->other.count ? changed : NULL;
 }
 
-/* Adds {Calls, Value, …}: a single result that the node could not add to a row. */
+/* Adds {Calls, Value, …}, a single result that the node could not add to one of its rows. */
 static const struct group *add_one(struct grouping *g, const struct group_key *key, const struct event *e,
                                    const uint8_t *at)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts events by the keys of `by`: evaluates keys and values, and adds them to a table (fold/group_table.h) for each
- * different clause.
+ * Counts events by the keys of `by`: evaluates the keys and values of an event, and adds them to the table of each
+ * clause (fold/group_table.h).
  *
- * A call and its result count as one event. It counts when the call comes; a value that depends on the result is added
- * when the result comes. If a key depends on the result, the event counts only when the result comes, and a call
+ * A call and its result count as one event. The event counts when the call comes; a value that depends on the result is
+ * added when the result comes. If a key depends on the result, the event counts only when the result comes, and a call
  * without a result does not count.
  */
 #ifndef ETRACE_GROUPING_H
@@ -15,7 +15,7 @@
 
 struct grouping;
 
-/* `all` counts every event, in addition to the clauses of the specs; borrowed; NULL: none. */
+/* `all` is a clause that counts every event, in addition to the clauses of the specs. Borrowed; may be NULL. */
 struct grouping *grouping_new(const struct spec_by *all);
 void grouping_free(struct grouping *g);
 
@@ -34,7 +34,7 @@ struct grouping_row {
 /* Adds a shown event. Returns the number of rows that it changed. *ret_rows is valid until the next event. */
 size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
-/* Adds a row that a node has counted (ETW_ROW). Malformed and other frames change no row. */
+/* Adds a row that a node has counted (ETW_ROW). Returns the number of changed rows: 0 for a malformed row. */
 size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
 
 void grouping_clear(struct grouping *g); /* clears all tables */
