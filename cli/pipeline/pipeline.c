@@ -17,8 +17,8 @@
 #include "probes.h"
 #include "recorded_specs.h"
 
-#define FILTER_ERRORS 1000        /* the pipeline fails after a grep has exceeded its limits this often */
-#define FLUSH ((size_t)256 << 10) /* bytes of output of a view that are passed on at once */
+#define FILTER_ERRORS 1000        /* the pipeline fails if regular expressions exceed their limits more often */
+#define FLUSH ((size_t)256 << 10) /* a view's output is passed on as soon as it has this many bytes */
 
 struct pipe_view {
     struct view view;
@@ -27,23 +27,24 @@ struct pipe_view {
     bool closed;
 };
 
-/* The events that have come so far. */
+/* The state of the input so far. */
 enum pipeline_input {
     INPUT_GOOD,
     INPUT_CUT, /* the source failed, so events are missing at the end */
-    INPUT_BAD, /* nothing can be decoded any longer; `why` is the first error */
+    INPUT_BAD, /* no further input can be decoded; pipeline.why is the first error */
 };
 
-/* The run of a recording, which has one request. A recording may have several runs. */
+/* The state of the current run of a recording. A recording may have several runs, each with its own request. */
 enum pipeline_run {
     RUN_CURRENT,
-    RUN_OVER,     /* its last item has come, so the next request begins another run */
-    RUN_DRAINING, /* another request has come. The last events are still merged, and their calls may still return */
+    RUN_OVER,     /* the footer of the run has come, so the next request begins another run */
+    RUN_DRAINING, /* another request has come; the waiting events of the run come out, and open calls may still return
+                   */
 };
 
 struct pipeline {
-    struct pipeline_options o;       /* as given */
-    const struct spec *const *specs; /* of the options, or of the current run of a recording */
+    struct pipeline_options o;
+    const struct spec *const *specs; /* the specs of the options, or of the current run of a recording */
     size_t nspecs;
     struct window window;
     struct pipe_view *views;
@@ -60,18 +61,18 @@ struct pipeline {
     enum pipeline_run run;
     struct err why;
     uint64_t number;  /* event.number of the last event */
-    uint64_t awaited; /* shown calls whose result has not come */
+    uint64_t awaited; /* number of shown calls whose result has not come */
     struct buf text;
-    struct recorded_specs *recorded_specs; /* specs of a recording, if the options have no specs */
-    bool *answered;                        /* answered[i]: an event has answered spec i */
-    uint64_t lost[ETW_LOSSES];             /* copy that pipeline_own_event() puts into e->lost */
+    struct recorded_specs *recorded_specs; /* the specs of a recording, used if the options have none */
+    bool *answered;                        /* answered[i]: an event has matched spec i */
+    uint64_t lost[ETW_LOSSES];             /* the counters to which pipeline_own_event() points e->lost */
     enum terms_style style;
     struct checkpoints checkpoints;
-    bool waits; /* pipeline_waits() */
-    bool ended; /* by pipeline_end() */
+    bool waits; /* a view waits for time to pass on the nodes */
+    bool ended; /* pipeline_end() was called */
 };
 
-/* Returns true if the pipeline compiles the specs of the recording. */
+/* Returns true if the pipeline compiles its specs from the recording, because the options have none. */
 static bool own_specs(const struct pipeline *p)
 {
     return !p->o.nspecs;
@@ -109,7 +110,7 @@ static bool has_view(const struct pipeline *p, unsigned flag)
     return false;
 }
 
-/* Returns true if a view may show the arguments of a call with its result. */
+/* Returns true if a view may show a call's arguments together with its result. */
 static bool shows_calls(const struct pipeline *p)
 {
     for (size_t i = 0; i < p->nviews; i++)
@@ -292,7 +293,7 @@ static void group_event(struct pipeline *p, const struct event *e)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
 }
 
-/* Shows an event that passes the filters. Before it, shows the open calls that enclose it and that were hidden. */
+/* Shows an event that passes the filters. Before it, shows the hidden open calls around the event, for nested views. */
 static void show_event(struct pipeline *p, const struct event *e)
 {
     if (p->filter && has_view(p, SINK_NESTED))
@@ -342,13 +343,13 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     to_sinks(p, e);
 }
 
-/* Evaluates the filters. */
+/* Returns the verdict of all filters. */
 static enum filter_verdict judge_event(struct pipeline *p, const struct event *e)
 {
     return p->filter ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
 }
 
-/* Narrows a combined spec to the parts whose conditions hold. */
+/* Narrows the event's combined spec to the parts whose conditions hold or cannot be decided. */
 static void narrow_spec(struct pipeline *p, struct event *e)
 {
     const struct spec *s = e->spec;
@@ -366,7 +367,7 @@ static void narrow_spec(struct pipeline *p, struct event *e)
         probes_project(e->spec, e);
 }
 
-/* Shows or hides a result like its call. Decides about a held call, too. */
+/* Shows a result if its call was shown, and hides it if its call was filtered. A result decides about a held call. */
 static void take_result(struct pipeline *p, struct event *e)
 {
     const struct event_call *c = e->call;
@@ -442,7 +443,7 @@ static void take_traced(struct pipeline *p, struct event *e)
         probes_unpack(p->probes, e->spec, e);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
-    if (unlikely(e->waited_ns > 0)) { /* restore the real time of an event that the node has held back */
+    if (unlikely(e->waited_ns > 0)) { /* the node held the event back: restore the time at which it happened */
         e->mono_ns = (int64_t)((uint64_t)e->mono_ns - (uint64_t)e->waited_ns);
         e->wall_ns = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->waited_ns);
     }
@@ -474,7 +475,8 @@ static bool add_position(const struct pipeline *p, struct err *e)
 }
 
 /*
- * Advances the time of the nodes, up to the end of the window. Returns false after the limit, when no more time passes.
+ * Advances the time that the nodes have passed, at most to the end of the window. Returns false and changes nothing
+ * after the limit on shown events.
  */
 static bool pass_time(struct pipeline *p)
 {
@@ -484,7 +486,7 @@ static bool pass_time(struct pipeline *p)
     return true;
 }
 
-/* Takes the open calls of a node for the totals, before they are forgotten. */
+/* Adds the open calls of a node to the counts. Call it before pairing_forget(). */
 static void note_open(struct pipeline *p, unsigned node)
 {
     const struct merge *merge = order_merge(p->order, node);
@@ -542,7 +544,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
     }
 }
 
-/* Extends the tables for new nodes. Lets the views show node names if there are several nodes. */
+/* Extends the counts for new nodes. Makes the views show node names if there are several nodes. */
 static void meet_nodes(struct pipeline *p)
 {
     const size_t n = order_nodes(p->order);
@@ -555,7 +557,7 @@ static void meet_nodes(struct pipeline *p)
 
 /* ---- items ---- */
 
-/* Keeps the first error. Nothing can be decoded after it. */
+/* Keeps the first error. No input is decoded after it. */
 static void pipeline_failed(struct pipeline *p, const struct err *why)
 {
     if (p->input != INPUT_BAD)
@@ -629,8 +631,8 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes)
 }
 
 /*
- * Returns true if these specs are in use already: each node of a run repeats them, in the order in which the nodes were
- * attached. Other specs, or those of another run, end the events before them.
+ * Returns true if the specs in `bytes` are in use already, because each node of a run repeats the specs. Otherwise the
+ * specs begin another run, or follow a change of the request.
  */
 static bool has_specs(const struct pipeline *p, struct str bytes)
 {
@@ -639,7 +641,7 @@ static bool has_specs(const struct pipeline *p, struct str bytes)
     return r && p->run != RUN_OVER && r->text.len == bytes.len && !memcmp(r->text.at, bytes.at, bytes.len);
 }
 
-/* Switches to the specs of a recording, which precede the first batch that answers them. */
+/* Switches to other specs of a recording, after all events that came before these specs. */
 static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
 {
     if (has_specs(p, bytes))
@@ -662,7 +664,7 @@ static bool restore_checkpoint(struct pipeline *p, const struct source_item *ite
            ((item->node && p->recorded_specs) || !own_specs(p) || recorded_specs(p, request, e));
 }
 
-/* Restores a node from a checkpoint. The events before it count as filtered, because they are outside of the window. */
+/* Restores a node from a checkpoint. Earlier events count as filtered, because they are outside of the window. */
 static bool restore_node(struct pipeline *p, const struct source_item *item, struct err *e)
 {
     struct merge_counts c;
@@ -710,7 +712,7 @@ void pipeline_snapshot(struct pipeline *p)
 {
     struct totals t = *pipeline_totals(p);
 
-    t.missing = 0; /* such events only wait for their order, or are on their way */
+    t.missing = 0; /* events that seem to be missing only wait to be ordered, or are on their way */
     for (size_t i = 0; i < p->nviews; i++) {
         struct pipe_view *v = &p->views[i];
         if (v->closed || !(v->view.type->flags & SINK_AGAIN))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Turns batches into output: decodes and merges them, pairs calls, filters events, and feeds sinks, whose output goes
- * to the outputs.
+ * Turns batches into output: decodes and merges batches, pairs calls with results, filters events, and feeds the sinks.
+ * The output of each sink goes to the output function of its view.
  *
  * A command creates one pipeline, feeds it the items of a source, and reads the totals at the end. The pipeline never
  * waits or prints, and does not know whether the batches are live. Its output depends only on the batches and the
@@ -16,9 +16,9 @@
 #include "window.h"
 
 /*
- * Takes the output of a sink and sets bytes->len to 0. May keep the memory and put another allocation, or none, into
- * *bytes. Returns false if the output is closed (a closed pipe) or failed. The pipeline then stops, and the caller
- * knows the reason.
+ * Writes the output of a sink and sets bytes->len to 0. May keep the memory of *bytes and replace it by other memory or
+ * NULL. Returns false if the output was closed, such as a pipe without a reader, or failed. The pipeline then stops; it
+ * does not report the reason.
  */
 typedef bool output_fn(void *output, struct buf *bytes);
 
@@ -41,8 +41,8 @@ struct pipeline_options {
     size_t nviews;
 
     /*
-     * The request: which calls report a result, and how ms results are packed. If there are no specs, the pipeline
-     * compiles those of the recording (SOURCE_SPECS), as replay does.
+     * The request. It says which calls report a result, and what match specifications collect. If there are no specs,
+     * the pipeline compiles the specs of the recording (SOURCE_SPECS), as for a replay.
      */
     const struct spec *const *specs;
     size_t nspecs;
@@ -54,27 +54,27 @@ struct pipeline_options {
     size_t nwheres;
 
     /*
-     * Events outside of the window are filtered before calls are paired with results. The first event after it ends the
-     * trace.
+     * Events outside of the window are filtered before calls are paired with results. The first event after the window
+     * ends the trace.
      */
     struct window window;
 
     /*
-     * Counts all shown events, in addition to the clauses of `specs`, but instead of the clauses of recorded specs.
-     * NULL: none.
+     * A clause that counts all shown events, in addition to the clauses of `specs`. It replaces the clauses of recorded
+     * specs. May be NULL.
      */
     const struct spec_by *by;
 
     struct asserts *asserts; /* evaluated for each shown event; may end the trace; may be NULL */
 
-    uint64_t limit;   /* stop after this many shown events, where a call and its result count as one; 0: no limit */
+    uint64_t limit;   /* stop after this many shown events; a call and its result count as one; 0: no limit */
     size_t max_calls; /* limit for the open calls; 0: 262144 */
-    size_t max_kept;  /* limit for the bytes of their copies, which filters need; 0: 64 MiB */
+    size_t max_kept;  /* limit for the copies of open calls in bytes; 0: 64 MiB */
     size_t apart;     /* bytes of batches between two checkpoints of a recording; 0: 4 MiB */
 
     /* Gets each notice of a node that a user may want on stderr (rearmed, guard, …). May be NULL. */
     void (*notice)(void *ctx, const struct event_node *node, struct str text);
-    /* Gets how far back a snapshot reaches that begins, if the node has overwritten older events. May be NULL. */
+    /* Gets how far back a new snapshot reaches, if the node has overwritten older events. May be NULL. */
     void (*reached)(void *ctx, const struct event_node *node, int64_t us);
     /* Gets each hello of a node. May be NULL. */
     void (*attached)(void *ctx, const struct event_node *node);
@@ -85,15 +85,15 @@ enum pipeline_status {
     PIPELINE_MORE,
     PIPELINE_LIMIT, /* the limit is reached, but results of shown calls are missing: wait briefly, then stop */
     /*
-     * The limit is reached, an output closed, or the assertions are decided: stop the source. Later batches are only
-     * counted.
+     * Stop the source: the limit is reached, a view is finished, an output is closed, the window is over, or the
+     * assertions are decided. Later batches are only counted.
      */
     PIPELINE_DONE,
-    /* Permanent: each call fills err with the first error; pipeline_end() still reports what is known. */
+    /* The input is malformed. All later calls return the first error again. pipeline_end() still writes the views. */
     PIPELINE_FAILED,
 };
 
-/* Returns NULL, with an error, for example for a malformed regex. */
+/* Returns NULL and sets *e on failure, for example if a regular expression is malformed. */
 struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e);
 void pipeline_free(struct pipeline *p);
 
@@ -107,27 +107,27 @@ enum pipeline_status pipeline_batch(struct pipeline *p, unsigned node, struct st
 enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str bytes, struct err *e);
 
 /*
- * Promises that no later event of the node is older than these times (INT64_MAX: the node sends nothing more). Events
- * that waited for the node come out.
+ * Promises that no later event of the node is older than these times; INT64_MAX promises that the node sends nothing
+ * more. Processes the events of other nodes that waited for this node.
  */
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
 
 /*
- * Adds the request for recordings, and announces the node. With several nodes, call it for each node before the first
- * batch.
+ * Passes the request to the views that record, and announces the node. With several nodes, call it for each node before
+ * the first batch.
  */
 void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 
-/* Adds any item of a source. A footer only ends the run. */
+/* Adds an item of a source. */
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
-/* Returns true if a view waits for time to pass on the nodes, although they send no events. */
+/* Returns true if a view waits for time to pass on the nodes, and needs no events for this. */
 bool pipeline_waits(const struct pipeline *p);
 
-/* Passes all pending output on. Call it when no input is available. */
+/* Passes the pending output of all views to their output functions. Call it when no input is available. */
 void pipeline_flush(struct pipeline *p);
 
-/* Writes the current state of views with SINK_AGAIN, and passes it on. */
+/* Writes the current figures of each view with SINK_AGAIN, and passes this output on. */
 void pipeline_snapshot(struct pipeline *p);
 
 /* Clears the tables of `by`. */
@@ -137,18 +137,20 @@ void pipeline_clear_groups(struct pipeline *p);
 void pipeline_cut(struct pipeline *p);
 
 /*
- * Ends the trace: passes on the waiting events, lets the sinks write their ends, and passes all output on. Returns
- * false if an output is closed. Call it once; then only pipeline_totals() and pipeline_free() are allowed.
+ * Ends the trace: processes the waiting events, makes the sinks write what they write at the end, and passes all output
+ * on. Returns false if an output is closed. Afterwards, only functions that read the results and pipeline_free() may be
+ * called.
  */
 bool pipeline_end(struct pipeline *p);
 
 /*
- * Returns the totals. `shown` and `filtered` are always exact; the others are exact after the last batch of every node.
+ * Returns the totals. `shown` and `filtered` are always exact; the other counts are exact after the last batch of every
+ * node.
  */
 const struct totals *pipeline_totals(struct pipeline *p);
-/* Returns event.number of the last event, shown or not. It includes the events before a restored checkpoint. */
+/* Returns event.number of the last event, shown or not. The numbers also count events before a restored checkpoint. */
 uint64_t pipeline_number(const struct pipeline *p);
-/* Returns true if an event has matched this spec, or if that is unknown because the node only counts calls. */
+/* Returns true if an event has matched this spec. Also returns true if this is unknown, because a node counts calls. */
 bool pipeline_answered(const struct pipeline *p, size_t spec);
 
 /* See order_waiting() and order_holds_up(). */

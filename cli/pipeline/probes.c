@@ -16,18 +16,18 @@ struct probes {
     const struct spec *const *specs;
     size_t n;
     const struct spec *sends, *receives;
-    bool events; /* @events were requested, and no action can enable further events */
+    bool events; /* some specs request @events, and no action of a spec can enable further events */
     struct cached {
         const struct fun *fun;
         const struct spec *spec;
         uint8_t arity, wants;
         bool shared; /* several specs may match the function */
     } cache[CACHE];
-    bool atoms;                  /* collected messages may contain names of atoms that the node did not know */
-    struct buf unmarked, united; /* rewritten ms of the current event */
+    bool atoms;                  /* collected terms may have marked names in place of atoms (name_atoms()) */
+    struct buf unmarked, united; /* event.ms of the current event, rewritten by name_atoms(); by unpack_all() */
     struct combos *combos;
-    struct answer *answers; /* scratch, with room for each spec */
-    size_t nanswers;        /* answers of the current event; 0 unless several specs match */
+    struct answer *answers; /* the specs that the current event answers; room for all specs */
+    size_t nanswers;        /* length of `answers` if the node has sent several answers, otherwise 0 */
 };
 
 bool probes_switches(const struct spec *s)
@@ -153,7 +153,7 @@ static int event_bit(const struct event *e)
     return -1;
 }
 
-/* Returns the spec for the event's name; if several probes name it, a combined spec. */
+/* Returns the spec that requests this kind of @event. If several specs request it, returns a combined spec. */
 static const struct spec *of_event(struct probes *p, const struct event *e)
 {
     int bit = event_bit(e);
@@ -220,7 +220,7 @@ static const struct spec *spec_numbered(const struct probes *p, int64_t number)
     return NULL;
 }
 
-/* Returns the index of the clause that matched; -1: the result does not contain it. */
+/* Returns the index of the spec's clause that matched, from the collected term `at`; -1: unknown. */
 static int64_t clause_of(const struct spec *s, const uint8_t *at)
 {
     const uint8_t *item;
@@ -238,7 +238,8 @@ static int64_t clause_of(const struct spec *s, const uint8_t *at)
 }
 
 /*
- * Converts marked names in the ms to atoms. The node has a name instead of each atom that it did not know (lang/fit.h).
+ * Converts marked names in event.ms to atoms. The node collects a marked name in place of each atom that did not exist
+ * on the node (lang/fit.h).
  */
 static void name_atoms(struct probes *p, struct event *e)
 {
@@ -250,8 +251,8 @@ static void name_atoms(struct probes *p, struct event *e)
 }
 
 /*
- * Reads the answers in {etrace_probe, {Number, …}, Term, …}. The numbers ascend; a Term `true` means that nothing was
- * collected.
+ * Reads the answers in {etrace_probe, {Number, …}, Term, …}. Each number, in rising order, is that of a spec, with the
+ * term that the spec collected. The term `true` means that the spec collected nothing.
  */
 static const struct spec *read_answers(struct probes *p, struct event *e)
 {
@@ -280,9 +281,9 @@ static const struct spec *read_answers(struct probes *p, struct event *e)
 }
 
 /*
- * Removes the mark from the event's ms. If several specs share a function, or change during the trace, the result of
- * the match specification begins with the numbers of the specs that the event answers: {etrace_probe, Number},
- * {etrace_probe, Number, Term}, or the form that read_answers() reads.
+ * Reads and removes the mark that says which specs the event answers. The result of a match specification, event.ms,
+ * has a mark if several specs share a function, or if the specs change during the trace: {etrace_probe, Number},
+ * {etrace_probe, Number, Term}, or the form that read_answers() reads. Returns the spec; NULL: no valid mark.
  */
 static const struct spec *take_mark(struct probes *p, struct event *e)
 {
@@ -363,7 +364,7 @@ static size_t put_term(struct buf *to, const uint8_t *at)
     return place;
 }
 
-/* Writes the term of msg(); for several probes, a list of their distinct terms. Returns its place. */
+/* Writes the term of msg(), or a list of the distinct terms of several specs. Returns the offset in the buffer. */
 static size_t put_users(struct buf *to, const struct term_env *env, const uint8_t **users, size_t n)
 {
     const size_t place = to->len;
@@ -386,9 +387,8 @@ static size_t put_users(struct buf *to, const struct term_env *env, const uint8_
 }
 
 /*
- * Finds what the match specifications of all specs have collected, and gives the fields of the event these values. The
- * values are copied into one tuple, which becomes event.ms, the collected term: a copy of an event keeps only values
- * inside of that term.
+ * Sets the event's fields to the values that the match specifications of all its specs have collected. Copies the
+ * values into one tuple and makes this tuple event.ms, because event_keep() keeps only values inside of event.ms.
  */
 static void unpack_all(struct probes *p, struct event *e)
 {

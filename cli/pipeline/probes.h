@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Assigns events to specs, and unpacks the results of match specifications.
+ * Assigns events to specs, and unpacks the results of match specifications (event.ms).
  *
- * If several specs share a function, the node marks which of them an event answers; the event then gets a combined spec
- * (combo.h). Without such a mark, an event may get a spec although only the node could tell whether it matches (a
- * selector by application or behaviour).
+ * If several specs share a function, the node marks the event with the specs that it answers. If there are several, the
+ * event gets a combined spec (combo.h). An event without a mark gets the spec that fits best, even if only the node can
+ * tell whether a selector matches (by application or behaviour).
  */
 #ifndef ETRACE_PROBES_H
 #define ETRACE_PROBES_H
@@ -15,34 +15,34 @@
 
 struct probes;
 
-/* Borrows all arguments. specs may be NULL with n 0. */
+/* Borrows all arguments. `specs` may be NULL if n is 0. */
 struct probes *probes_new(const struct spec *const *specs, size_t n, struct combos *combos);
 void probes_free(struct probes *p);
 
-/* Returns the event's spec; NULL: unknown. Removes the node's mark from the event's ms. */
+/* Returns the event's spec; NULL: unknown. Removes the node's mark from event.ms. */
 const struct spec *probes_find(struct probes *p, struct event *e);
 
 /*
- * Returns the event kinds that the specs request; bit K stands for kind K. A kind without an @event of its own, such as
- * a call, is always set. All kinds are set if the specs request no @event, or if an action may enable further events.
+ * Returns the event kinds that the specs request; bit K stands for kind K. The bits of kinds that are no @event, such
+ * as calls, are always set. All bits are set if the specs request no @event, or if an action may enable further events.
  */
 uint64_t probes_kinds(const struct spec *const *specs, size_t n);
 
-/* Returns true if an action of the spec can enable trace flags in the VM, and thus events that no expression names. */
+/* Returns true if an action of the spec can set trace flags, which enable events that no expression names. */
 bool probes_switches(const struct spec *s);
 
 /*
- * Returns true if @events were requested and this event is none of them. Such events come because a trace flag of the
- * VM enables a whole family of events.
+ * Returns true if the specs request @events and this event is not a requested one. Such events come because a trace
+ * flag of the VM enables several kinds of events.
  */
 bool probes_unasked(const struct probes *p, const struct event *e);
 
 /*
- * Sets caller, stack, dump, user, sender and sender_node of the event. The event's ms is valid until the next event.
- * `s` may be NULL.
+ * Sets caller, stack, dump, user, sender and sender_node of the event from event.ms. May replace event.ms by bytes that
+ * are valid until the next event. `s` may be NULL.
  */
 void probes_unpack(struct probes *p, const struct spec *s, struct event *e);
-/* Sets the same fields from a term that a match specification of this spec has collected. */
+/* Sets these fields of the event from `at`, a term that the match specification of `s` has collected. */
 void probes_collected(const struct spec *s, struct event *e, const uint8_t *at);
 
 /*
@@ -51,7 +51,10 @@ void probes_collected(const struct spec *s, struct event *e, const uint8_t *at);
  */
 void probes_project(const struct spec *s, struct event *e);
 
-/* Returns whether a call (for a result: a call of its function) reports its result: 0 no; 1 yes; 2 perhaps. */
+/*
+ * Returns 0 if a call reports no result, 1 if it reports its result, 2 if this is unknown. For a result, the answer is
+ * about calls of the same function.
+ */
 int probes_wants_return(struct probes *p, const struct event *e);
 
 /* Returns true if calls of this spec may report their results. */

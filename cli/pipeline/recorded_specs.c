@@ -14,7 +14,7 @@ struct reading {
     struct lang_record *records;
     struct safe label; /* label of the next expression */
     size_t number;     /* number of the first spec of the next expression */
-    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER, for the filters */
+    unsigned needs;    /* the bits PROPERTY_NEEDS_RETURN and _CALLER that filters needed in the recorded trace */
     size_t nlets, lets_cap, nrecords, records_cap, specs_cap;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compiles the request of a recording again. A replay needs it to know which calls report a result and what ms results
- * contain. Skips entries that this build does not understand.
+ * Compiles the request of a recording again. A replay needs the specs to know which calls report a result, and what the
+ * match specifications have collected. Skips entries that this etrace does not understand.
  */
 #ifndef ETRACE_RECORDED_SPECS_H
 #define ETRACE_RECORDED_SPECS_H
@@ -10,7 +10,7 @@
 
 struct recorded_specs {
     struct recorded_specs *before; /* earlier requests, whose calls may still be open */
-    struct arena arena;            /* owns everything below */
+    struct arena arena;            /* owns the text and the specs */
     struct str text;               /* the bytes that recorded_specs_new() got */
     const struct spec **specs;
     size_t nspecs;

@@ -10,7 +10,7 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 
-/* With these limits a pathological pattern gives up within about 2 ms. */
+/* With these limits, the search with a pathological pattern gives up within about 2 ms. */
 #define MATCH_LIMIT 100000
 #define DEPTH_LIMIT 10000
 #define HEAP_LIMIT 1024 /* KiB */
@@ -21,7 +21,7 @@ struct regex {
     pcre2_match_context *context;
 };
 
-/* Detects substring scans, which regex_new() refuses: PCRE2 10.45 may write out of bounds there (CVE-2025-58050). */
+/* Returns true for a pattern with substring scans, with which PCRE2 10.45 may write out of bounds (CVE-2025-58050). */
 static bool scans_substrings(struct str pattern)
 {
     static const char *const words[] = {"(*scs:", "(*scan_substring:"};

@@ -9,7 +9,7 @@
 
 struct regex;
 
-struct regex *regex_new(struct str pattern, struct err *e); /* NULL: e is filled, with a caret at the error */
+struct regex *regex_new(struct str pattern, struct err *e); /* returns NULL and sets *e, with a caret, on failure */
 void regex_free(struct regex *r);
 
 enum regex_found { REGEX_NO, REGEX_YES, REGEX_GAVE_UP };

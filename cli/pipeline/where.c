@@ -10,7 +10,7 @@
 #include "../views/line.h"
 #include "regex.h"
 
-/* The compiled data of an expression node, found by the address of the node. */
+/* The compiled data of a node of an expression's syntax tree, found by the address of the node. */
 struct prepared {
     const struct where *node;
     struct buf constant;
@@ -20,10 +20,10 @@ struct prepared {
 struct wheres {
     struct prepared *prepared;
     size_t n, cap;
-    struct arena arena; /* memory of one evaluation */
+    struct arena arena; /* memory of the current evaluation */
     enum terms_style style;
     uint64_t errors;
-    const struct groups *table; /* a condition on rows: the row and its table */
+    const struct groups *table; /* table and row that a condition on rows is evaluated for */
     const struct group *row;
 };
 
@@ -65,7 +65,7 @@ static struct prepared *prepare_node(struct wheres *w, const struct where *node)
     struct prepared *p = &w->prepared[w->n++];
     *p = (struct prepared){.node = node};
     if (node->type == WHERE_REGEX)
-        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() has reported any error */
+        p->regex = regex_new(node->regex, &ignored); /* wheres_prepare() reports the error of a malformed pattern */
     else
         term_to_wire(&p->constant, node->constant);
     return p;
@@ -120,7 +120,7 @@ static struct value function_value(struct wheres *w, const struct event *e, cons
     return mfa_read(e, at, &m, NULL) ? mfa_value(w, m.module, m.function, mfa_arity(&m, &cut)) : VALUE_FAIL;
 }
 
-/* Returns {M,F,A} of {M,F,A} or {M,F,A,{File,Line}}. */
+/* Returns {M,F,A} of a place, which is {M,F,A} or {M,F,A,{File,Line}}. */
 static struct value place_value(struct wheres *w, const struct event *e, const uint8_t *at)
 {
     uint32_t arity;
@@ -203,7 +203,7 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
     return VALUE_FAIL;
 }
 
-/* ---- patterns: heads of match specifications ---- */
+/* ---- patterns, as in the heads of match specifications ---- */
 
 enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
 
@@ -214,7 +214,7 @@ static enum match match_equal(enum wire_order o)
 
 static enum match match_pattern(struct wheres *w, term_t pattern, struct value v, struct value *bound);
 
-/* Matches the elements of a tuple. Elements that were cut give MATCH_UNKNOWN. */
+/* Matches a tuple. If elements were cut and the others match, returns MATCH_UNKNOWN. */
 static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, struct value *bound)
 {
     uint32_t arity;
@@ -245,7 +245,7 @@ static struct value spread_string(struct wheres *w, struct value v)
     return value_take(&w->arena, &b);
 }
 
-/* Returns the rest of a list from the position `at` inside of it. */
+/* Returns the rest of a list, from the element at `at`. */
 static struct value rest_of(struct wheres *w, struct value list, const uint8_t *at)
 {
     static const uint8_t nil = ETW_T_NIL;
@@ -343,7 +343,7 @@ static enum match match_pattern(struct wheres *w, term_t pattern, struct value v
 
 static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e);
 
-/* Evaluates an expression whose value is used by another one. An undecided value makes the other one undecided, too. */
+/* Evaluates an operand of another expression. If the value is undecided, the other expression is undecided, too. */
 static struct value eval_value(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct value v = eval_test(w, x, e);
@@ -352,7 +352,7 @@ static struct value eval_value(struct wheres *w, const struct where *x, const st
     return v;
 }
 
-/* Evaluates operands in order, up to the first one that decides. */
+/* Evaluates the operands of `and`, `or` and the like in order, up to the first one that decides the value. */
 static struct value eval_logic(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct guard_logic l = guard_logic_begin(x->fn);
@@ -375,7 +375,7 @@ static bool is_whole(const uint8_t *at)
     return true;
 }
 
-/* Writes {M, F, A} as m:f/a, for matching with patterns. */
+/* Writes {M, F, A} as m:f/a, for a search with a regular expression. */
 static void put_function_name(struct buf *to, struct value v)
 {
     uint32_t arity;

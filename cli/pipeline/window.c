@@ -5,7 +5,7 @@
 
 #define SECOND INT64_C(1000000000)
 #define HALF_DAY (12 * 3600 * SECOND)
-#define FAR (INT64_MAX / 2) /* later than any clock shows; a malformed recording may have such a time */
+#define FAR (INT64_MAX / 2) /* limit for times, later than any clock; a malformed recording may have later times */
 
 static int64_t on_day(const struct tm *day, int64_t of_day, bool utc)
 {
@@ -20,8 +20,8 @@ static int64_t on_day(const struct tm *day, int64_t of_day, bool utc)
 }
 
 /*
- * Returns the time of day `of_day` on the day of `ns`, or on the next day if that is more than twelve hours before
- * `ns`.
+ * Returns the time of day `of_day` on the day of `ns`. If this time is more than twelve hours before `ns`, returns the
+ * time of day on the next day.
  */
 static int64_t window_of_day(int64_t ns, int64_t of_day, bool utc)
 {
