@@ -33,9 +33,9 @@ static inline uint32_t fun_hash(struct raw module, struct raw name)
 /* Finds or adds a function. Returns NULL if the function is new and the table is full. */
 const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
 /*
- * funs_save() writes all functions. funs_load() adds them to a table, and sets *ret to an array with a pointer to each,
- * in the order of their serial numbers at funs_save(). funs_load() returns false if the bytes are malformed or the
- * table is full. The caller frees the array in either case.
+ * funs_save() writes all functions of a table. funs_load() adds these functions to another table, and sets *ret to an
+ * array of them, in the order of their serial numbers in the saved table. funs_load() returns false if the bytes are
+ * malformed or the table is full. The caller frees the array in either case.
  */
 void funs_save(const struct funs *f, struct buf *to);
 bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);

@@ -302,7 +302,7 @@ static bool take_note(struct strand *s, const struct item *item)
     case ETW_NOTE_MARK:
         break;
     }
-    return false; /* also for a note of a newer version */
+    return false; /* a mark, or a note of a newer etrace */
 }
 
 /*

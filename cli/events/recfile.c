@@ -521,7 +521,7 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
         return fd;
 
     const off_t good = recfile_whole(fd, path, e);
-    if (good < 0) { /* not a recording; e is filled */
+    if (good < 0) { /* the file is no recording; *e is set */
         close(fd);
         return -1;
     }

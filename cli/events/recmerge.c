@@ -84,7 +84,7 @@ static bool read_file(struct recmerge *m, struct file *f, int timeout_ms)
     return true;
 }
 
-/* Copies the entries of a request that must be equal in all recordings. Leaves out those that are about one node. */
+/* Copies the entries of a request that must be equal in all recordings. Leaves out the entries that may differ. */
 static void request_of(struct str bytes, struct buf *to)
 {
     struct raw key, text;

@@ -3,7 +3,7 @@
  * Reads several recordings as one source, in the order of their batches. The nodes of the recordings get different
  * numbers. All recordings must have the same request, because a pipeline has one.
  *
- * If a recording is malformed, the others are read to their ends, and then the error is returned.
+ * If a recording is malformed, the source returns the error after it has read the other recordings to their ends.
  */
 #ifndef ETRACE_RECMERGE_H
 #define ETRACE_RECMERGE_H

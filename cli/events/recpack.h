@@ -11,7 +11,8 @@
 #include "../ground/buf.h"
 #include "../ground/out.h"
 
-/* Compresses each block of a recording that becomes smaller. Copies the file's header and other bytes unchanged. */
+/* Compresses a block of a recording if this makes the block smaller. Copies the file's header and other bytes
+ * unchanged. */
 extern const struct out_pack recpack;
 
 struct recunpack {

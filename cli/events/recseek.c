@@ -218,7 +218,7 @@ bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret)
     bool found = false;
 
     find_places(s);
-    size_t from = 0, to = s->count; /* places before `from` are early enough, those at `to` or later are not */
+    size_t from = 0, to = s->count; /* places before `from` are early enough; places from `to` on are too late */
     while (from < to && bad < BAD_MAX) {
         const size_t middle = from + (to - from) / 2;
         struct recseek_place place;

@@ -250,7 +250,7 @@ static void take_event(struct scroll *s, unsigned index, const struct event *e)
             take_mark(s, n, (uint64_t)mark, e->mono_ns);
         return;
     }
-    /* The owner's notice comes out ahead of time; events older than the mark still belong to the previous request. */
+    /* The notice `armed` comes out ahead of time. Events older than the mark still belong to the previous request. */
     size_t passed = 0;
     while (passed < n->nmarks && event_is_traced(e) && e->mono_ns >= n->marks[passed].mono_ns)
         passed++;

@@ -2,7 +2,7 @@
 /*
  * Groups exits by the first of these that is known: the name of the process, its initial function, its parent, or the
  * reason. So the exits of a process that its supervisor starts again and again are one group, whatever the pids. The
- * first exits of a group are shown in full; the others are folded into one line from time to time.
+ * first exits of a group are shown in full. Similar exits soon after them are folded: a line now and then counts them.
  *
  * Bounded: after DEATH_GROUPS groups, all further exits share one group. A group keeps DEATH_REASONS reasons.
  */

@@ -32,7 +32,7 @@ struct life {
     struct tracee who;
     const struct event_node *node;
     const struct fun *initial;    /* init of the callback module, or the first function; NULL: unknown */
-    uint8_t arity;                /* of `initial` */
+    uint8_t arity;                /* arity of `initial` */
     uint64_t parent;              /* 0: unknown */
     struct life_exit *own, *sent; /* own: its call of exit/1 or raise/3; sent: exit/2 to the process; NULL: none */
     uint64_t down;                /* the process whose 'DOWN' this process received last; 0: none */

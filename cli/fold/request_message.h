@@ -31,7 +31,7 @@ enum request_work { WORK_NONE, WORK_CALL, WORK_CAST, WORK_INFO, WORK_CONTINUE, W
 
 struct request_callback {
     enum request_work work;   /* WORK_NONE: the event shows the end of a callback */
-    bool inner;               /* the traced function is one of the callback module, which may also call it itself */
+    bool inner;               /* the traced function belongs to the callback module, which may also call it itself */
     bool statem;              /* the process is a gen_statem */
     struct request_from from; /* set for WORK_CALL */
     const uint8_t *message, *module; /* NULL: not captured */

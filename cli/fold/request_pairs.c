@@ -44,7 +44,7 @@ int64_t request_between(const struct request_time *from, const struct request_ti
     return MAX(ns, 0); /* may be negative, because the clocks of two processors or nodes differ a little */
 }
 
-/* Returns the nanoseconds between two times of one clock; 0 on overflow, because a recording may have any times. */
+/* Returns the nanoseconds from one time to a later time of one clock. Returns 0 if `to` is earlier, or on overflow. */
 static int64_t elapsed_ns(int64_t from, int64_t to)
 {
     int64_t ns;
@@ -499,7 +499,7 @@ static void note_reply(struct request_pairs *p, const struct event *e, uint32_t 
     }
     request_settle(p, r);
     tell_got(p, r);
-    /* A caller that waits in several steps gives up after each step, and may still receive the reply. */
+    /* A caller that waits in several steps seems to stop waiting after each step, but may still receive the reply. */
     if (r->gave_up.known && !r->got.known)
         late_add(p, i);
     else
@@ -521,7 +521,7 @@ static void note_send(struct request_pairs *p, const struct event *e)
         i = request_of(p, e, &m.from);
         p->items[i].asked = time_of(e);
         if (p->items[i].caller.id == e->who->id)
-            p->items[i].caller = *e->who; /* with its name */
+            p->items[i].caller = *e->who; /* the sender of the event, whose name is known */
         if (m.kind == MESSAGE_TASK)
             set_task(p, e, &p->items[i], m.request);
         else

@@ -59,10 +59,10 @@ struct request {
     bool infinite;              /* the caller waits without a timeout */
     bool elixir;                /* the node runs Elixir, or the server's module is one of Elixir */
     bool settled, direct;       /* settled: settled() was called; direct: the result of the callback is the reply */
-    bool late;                  /* the reply came after the caller had given up */
+    bool late;                  /* the reply came after the caller had stopped waiting */
     bool postponed;             /* a state machine postponed the request and then began it again */
     bool down;                  /* the caller received a 'DOWN' of the server */
-    bool given_up;              /* the request was removed because too many were open */
+    bool given_up;              /* the request was removed, because too many requests were open */
     bool blind;      /* events were lost while the request waited, so the server may have run other callbacks */
     bool unseen;     /* no callback of the server was seen before this one, so an unseen one may have run until then */
     bool torn;       /* events were lost, so a state machine may have begun the request again unseen */
@@ -197,8 +197,8 @@ bool request_caller_seen(const struct request *r);
  */
 struct request_busy request_busy_since(const struct request_server *s, int64_t from, int64_t to, int64_t *ret_all);
 /*
- * Returns the percentage of requests that the nodes have not left out. `lost` is the number of events of requests that
- * the nodes have left out (ETW_LOST_REQUEST).
+ * Returns the percentage of requests that the nodes have sent. The nodes left out the events of the other requests;
+ * `lost` is the number of these events (ETW_LOST_REQUEST).
  */
 double request_share(const struct request_pairs *p, uint64_t lost);
 /* Iterate over the open requests, the oldest first. */

@@ -38,8 +38,8 @@ struct request_rows {
     size_t n, cap;
     struct table by_key;
     /*
-     * Numbers of requests that no traced process has received. elsewhere counts settled requests; elsewhere_open counts
-     * open requests whose caller has received the reply or stopped waiting.
+     * Numbers of requests that no traced process has received. `elsewhere` counts the settled ones. `elsewhere_open`
+     * counts the open ones whose caller has received the reply or stopped waiting.
      */
     uint64_t elsewhere, elsewhere_open;
     const struct request *oldest; /* the oldest open request with a known age, until the next event; NULL: none */

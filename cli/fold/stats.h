@@ -40,7 +40,7 @@ void stat_add(struct stat *t, uint64_t ns);
 void stat_merge(struct stat *t, const struct stat *other); /* adds the durations of `other` */
 /* Adds durations that a node has counted. `buckets` may be unaligned; their numbers must be below ETW_BUCKETS. */
 void stat_add_row(struct stat *t, const struct etw_row_sum *sum, const uint8_t *buckets, uint32_t nbuckets);
-uint64_t stat_calls(const struct stat *s); /* returns all calls, also those that a budget has only counted */
+uint64_t stat_calls(const struct stat *s); /* returns the number of calls, also of those that made no event */
 uint64_t stat_percentile(const struct stat *s, unsigned percent); /* returns the percentile in nanoseconds */
 uint64_t stat_bucket_floor(size_t bucket); /* returns the lower bound of a bucket in nanoseconds */
 void stats_sort(struct stats *s);          /* sorts by total time, then by count */

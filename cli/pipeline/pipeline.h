@@ -47,7 +47,7 @@ struct pipeline_options {
     const struct spec *const *specs;
     size_t nspecs;
 
-    /* An event is shown if all these conditions and the `where` of its spec hold. */
+    /* An event is shown if all conditions in `greps` and `wheres` hold, and the `where` of its spec. */
     const struct grep *greps;
     size_t ngreps;
     const struct where *const *wheres; /* -e */
