@@ -9,7 +9,7 @@
 #include "session.h"
 #include "vms.h"
 
-/* Appends a term as text, for messages only: at most about `most` bytes. */
+/* Appends a term as text for a message: about `most` bytes at most. */
 static void term_text(struct etf *term, struct buf *ret, size_t most)
 {
     etf_print(ret, term, &(struct etf_limits){.depth = 16, .items = most, .text = most, .all = most});
@@ -21,8 +21,8 @@ static void answer_killed(const char *node, struct err *e)
 }
 
 /*
- * Sets *e from {guard, {What, HowMuch}}: a limit was exceeded, and the owner ended the tracing by itself. Returns false
- * for any other reason.
+ * Sets *e from the reason {guard, {What, HowMuch}}: a limit was exceeded, so the owner ended the tracing by itself.
+ * Returns false if the reason is another one.
  */
 static bool stopped_by_guard(struct etf reason, const char *node, struct err *e)
 {
@@ -67,15 +67,15 @@ void answer_gone(struct etf reason, const char *node, struct err *e)
 /* ---- {error, Reason} ---- */
 
 /*
- * The message for one reason. Each %s stands for the next element of the reason's tuple. If the last element is a list
- * of similar names, it becomes the hint.
+ * The message for one reason, in which each %s stands for the next element of the reason's tuple. If the last element
+ * is a list of similar names, these names become the hint.
  */
 struct sentence {
     const char *reason;
-    size_t arity; /* size of the tuple; 0: an atom */
+    size_t arity; /* size of the reason's tuple; 0: the reason is an atom */
     enum err_status status;
     const char *text;
-    const char *hint; /* if there are no similar names */
+    const char *hint; /* the hint if the reason has no similar names; NULL: none */
 };
 
 static const struct sentence sentences[] = {
@@ -134,7 +134,10 @@ static const struct sentence sentences[] = {
 
 #define PARTS 3
 
-/* Removes the prefix Elixir. of a module name, or of an alias with a glob: Elixir.Shop.*, but not Elixir.foo. */
+/*
+ * Returns the name of a module, or a pattern for such names, without the prefix "Elixir." if an Elixir alias follows:
+ * Elixir.Shop.* becomes Shop.*, but Elixir.foo stays.
+ */
 static struct raw strip_elixir(struct raw name)
 {
     const char *at = raw_view(name).at;
@@ -153,7 +156,10 @@ static void answer_part(struct etf *r, char to[200])
     buf_release(&b);
 }
 
-/* Sets a hint from the last element of a reason, if it is a list of similar names. */
+/*
+ * Sets the hint to a list of similar names, which is the last element of some reasons. Does nothing if `r` is at
+ * another term.
+ */
 static void hint_near(struct etf r, struct err *e)
 {
     struct buf b = {0};
@@ -197,7 +203,8 @@ static bool no_function(struct etf *r, struct err *e)
 }
 
 /*
- * Fills the parts into a sentence. Does not use printf(): the format is not constant, and the parts come from the node.
+ * Replaces each %s of a sentence by the next part. Does not use printf(): the format is not constant, and the parts
+ * come from the node.
  */
 static void set_sentence(const struct sentence *s, char parts[PARTS][200], struct err *e)
 {
@@ -243,7 +250,7 @@ static bool set_listed_reason(struct raw reason, size_t arity, struct etf r, str
     return false;
 }
 
-/* Sets *e from {stopping, Why}: the owner ends the tracing. Why is `normal` if a client has asked for the end. */
+/* Sets *e from {stopping, Why}: the owner is ending the tracing. Why is `normal` if a client asked for the end. */
 static void set_stopping(struct etf why, const char *node, struct err *e)
 {
     if (etf_is_atom(&why, "normal"))

@@ -8,7 +8,10 @@
 #include "../ground/utf8.h"
 #include "vms.h"
 
-/* Returns the release of the OTP in "…/erts-15.2.7/bin", or 0. Since OTP 23, it is the number of erts plus 12. */
+/*
+ * Returns the OTP release from a directory such as "…/erts-15.2.7/bin", or 0. Since OTP 23, the release is the major
+ * version of erts plus 12.
+ */
 static int release_of(const char *bindir)
 {
     const char *erts = NULL;
@@ -27,8 +30,8 @@ static int port_of(const char *text)
 }
 
 /*
- * Stops at -extra, because the arguments after it belong to the program, not to the virtual machine. A virtual machine
- * always has -root and -bindir, because erlexec adds them.
+ * Stops at -extra, because the arguments after it belong to the program and not to the virtual machine. Requires -root
+ * and -bindir, which erlexec adds for every virtual machine.
  */
 void arguments_read(const struct buf *b, struct arguments *a)
 {

@@ -150,7 +150,7 @@ void arm_root(struct arm *a)
     a->root = true;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole request ---- */
 
 static void arm_put_who(struct buf *b, enum arm_who who, struct str text)
 {
@@ -325,7 +325,7 @@ static void put_bool(struct buf *to, const char *key, bool value)
     etf_atomz(to, value ? "true" : "false");
 }
 
-/* Returns true if the bytes from `from` on are exactly one term. The node ignores what follows a term. */
+/* Returns true if the bytes from `from` on are exactly one term. The node would ignore bytes after the term. */
 UNUSED static bool is_one_term(const struct buf *b, size_t from)
 {
     struct etf r;
@@ -365,7 +365,7 @@ void arm_finish(struct arm *a, struct buf *b)
     arm_put_list(b, "port_flags", &a->port_flags, a->nport_flags);
     arm_put_list(b, "system", &a->system, a->nsystem);
     etf_atomz(b, "kinds");
-    etf_int(b, (int64_t)a->kinds); /* all kinds: -1, which has every bit set on the node */
+    etf_int(b, (int64_t)a->kinds); /* ~0 becomes -1, which has every bit set on the node */
     etf_atomz(b, "variables");
     etf_int(b, a->variables);
     put_bool(b, "seq_trace", a->seq_trace);
@@ -390,7 +390,7 @@ void arm_finish(struct arm *a, struct buf *b)
         etf_int(b, (int64_t)a->mark.first);
         etf_int(b, (int64_t)a->mark.last);
     }
-    assert(is_one_term(b, from)); /* the map has as many pairs as it announces */
+    assert(is_one_term(b, from)); /* the map has as many pairs as its head says */
     (void)from;
 }
 
