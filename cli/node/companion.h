@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code that etrace sends to a node: the module, the NIF and interpreted expressions, built into the program as
- * bytes. nif/pack.escript writes the definitions into companion_data.c at build time. The bytes are constant.
+ * The code that etrace sends to a node: the module, the NIF and interpreted expressions. nif/pack.escript writes it
+ * into companion_data.c at build time, so the program contains it as constant bytes.
  */
 #ifndef ETRACE_COMPANION_H
 #define ETRACE_COMPANION_H
@@ -13,25 +13,26 @@
 #include "../ground/macros.h"
 
 struct companion {
-    const unsigned char *beam; /* the module, in the oldest encoding, still named etrace_00000000_0 */
+    const unsigned char *beam; /* the module in the oldest encoding, with the placeholder name etrace_00000000_0 */
     size_t beam_len;
     /*
-     * [{Architecture, the NIF, compressed}] in the external term format, with the version byte 131. A node of another
-     * architecture uses the fallback tracer.
+     * The list [{Architecture, compressed NIF}] in the external term format, with the version byte 131. A node of an
+     * architecture that is not in the list uses the fallback tracer.
      */
     const unsigned char *libraries;
     size_t libraries_len;
-    /* Interpreted expressions: each is one term in the external term format, with the version byte 131. */
-    const unsigned char *janitor; /* the janitor */
+    /* The interpreted expressions. Each is one term in the external term format, with the version byte 131. */
+    const unsigned char *janitor; /* loads the companion, and unloads it at the end */
     size_t janitor_len;
-    const unsigned char *ask; /* the expressions that call one function (rpc.h) */
+    const unsigned char *ask; /* calls one function (rpc.h) */
     size_t ask_len;
-    const unsigned char *sweep; /* the expressions that unload companions of this build without a process */
+    const unsigned char *sweep; /* unloads the companions of this build that have no process */
     size_t sweep_len;
-    char hash[9]; /* first 8 hex digits of `sum`; names of modules contain them, so builds never collide on a node */
-    char sum[65]; /* SHA-256 of module, libraries and janitor */
-    const char *architectures; /* of the libraries, separated by blanks */
-    unsigned char md5[16];     /* MD5 of module and libraries; the node checks what it received with erlang:md5/1 */
+    /* First 8 hex digits of `sum`, which are in the names of modules: different builds never collide on a node. */
+    char hash[9];
+    char sum[65];              /* SHA-256 of the module, the libraries and the janitor */
+    const char *architectures; /* the architectures of the libraries, separated by blanks */
+    unsigned char md5[16];     /* MD5 of the module and the libraries, which the node compares with what it received */
 };
 
 extern const struct companion companion;

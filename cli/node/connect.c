@@ -11,11 +11,11 @@
 #include "vms.h"
 #include "way.h"
 
-#define PROBE_MS 1000 /* limit for each port, if a process that epmd does not know listens on several */
+#define PROBE_MS 1000 /* time limit for each port of a process that listens on several ports */
 
 /*
- * In ascending order of how much a failure says. If several addresses and ports fail, the failure with the highest
- * value is reported.
+ * The result of an attempt to connect. The failures are in ascending order of how much they say about the cause: if
+ * several addresses and ports fail, etrace reports the failure with the highest value.
  */
 enum outcome {
     OUT_NONE,
@@ -36,14 +36,14 @@ struct attempt {
     const struct place *place;
     struct cookies cookies;
     const struct cookie *cookie;  /* the cookie to try; NULL: no cookie is left */
-    const struct tls_config *tls; /* NULL: none */
+    const struct tls_config *tls; /* the TLS options; NULL: no TLS */
     int64_t deadline;
     enum outcome outcome;
     enum handshake_result result;  /* the cause of OUT_HANDSHAKE */
-    struct trust_refusal kept;     /* the cause of HANDSHAKE_KEPT */
-    int port;                      /* the port of `outcome` */
+    struct trust_refusal kept;     /* why trust.h withholds the cookie, for HANDSHAKE_KEPT */
+    int port;                      /* the port on which `outcome` happened */
     struct err why;                /* the cause of OUT_TLS and OUT_DENIED */
-    char other[NODE_NAME_MAX + 1]; /* the name of the node that answered, for OUT_OTHER */
+    char other[NODE_NAME_MAX + 1]; /* for OUT_OTHER: the name of the node that answered */
 };
 
 static bool explain_refusal(const struct attempt *a, struct err *e)
@@ -71,7 +71,7 @@ static bool explain_refusal(const struct attempt *a, struct err *e)
     return false;
 }
 
-/* Explains that the other end sent its challenge, but none of our cookies may go there (trust.h). */
+/* Explains that the node sent its challenge, but trust.h lets none of our cookies go there. Returns false. */
 static bool explain_withheld(const struct attempt *a, struct err *e)
 {
     const char *name = a->place->name;
@@ -96,7 +96,7 @@ static bool explain_withheld(const struct attempt *a, struct err *e)
     return false;
 }
 
-/* Names the node's own file, if its process shows the name and we may read the file. */
+/* Hints at --tls-optfile. Names the option file on the command line of the node's process if we can read that file. */
 static void hint_tls(const struct attempt *a, struct err *e)
 {
     struct arguments args;
@@ -252,7 +252,7 @@ static enum outcome outcome_of(enum net_status s)
     return OUT_FAILED;
 }
 
-/* Returns true if the node gave a reason that it would give on every other address and port, too. */
+/* Returns true if the node refused for a reason that also holds for its other addresses. */
 static bool is_definite(enum handshake_result r)
 {
     return r == HANDSHAKE_COOKIE || r == HANDSHAKE_KEPT || r == HANDSHAKE_NOT_ALLOWED || r == HANDSHAKE_NAME_IN_USE ||
@@ -260,8 +260,8 @@ static bool is_definite(enum handshake_result r)
 }
 
 /*
- * Returns true if the node that answered has another name. Does not compare hosts, because a host can have several
- * names.
+ * Returns true if the node that answered has another name before the @. Does not compare hosts, because a host can have
+ * several names.
  */
 static bool is_another(const struct place *p, const char *node)
 {
@@ -302,7 +302,7 @@ static bool try_port(struct attempt *a, int port, int64_t deadline, struct node_
             continue;
         }
         r = handshake_run(&conn.stream, a->cookie, &end, deadline, &conn, &a->kept);
-        if (is_another(a->place, conn.node)) { /* report the other node whether or not its cookie matches */
+        if (is_another(a->place, conn.node)) { /* report the other node even if its cookie does not match */
             memcpy(a->other, conn.node, sizeof a->other);
             stream_close(&conn.stream);
             connect_keep(a, OUT_OTHER, r, port);
@@ -339,8 +339,8 @@ static bool try_all(struct attempt *a, struct node_conn *ret)
 }
 
 /*
- * Tries the cookies one after the other, as long as the connection fails only because the node refuses a cookie or must
- * not get it.
+ * Tries one cookie after the other, until the node accepts one or the connection fails for a reason other than the
+ * cookie. If trust.h withholds a cookie, the next one is tried, too.
  */
 static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
 {
@@ -361,7 +361,7 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
         }
     }
     if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT && cookies_sent(&a->cookies))
-        a->result = HANDSHAKE_COOKIE; /* the node knows a cookie of ours and has refused it */
+        a->result = HANDSHAKE_COOKIE; /* etrace sent at least one cookie, and the node refused it */
     cookies_end(&a->cookies);
     if (!ok && !a->cookies.count)
         return cookies_none(&a->cookies, e);

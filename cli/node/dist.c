@@ -9,11 +9,11 @@
 
 #define READ_MIN (64u << 10)
 #define READ_KEPT (256u << 10) /* the read buffer shrinks to this size after a larger frame */
-#define TLS_MOST 64            /* bytes that TLS adds to a small write */
-#define RECORDS_MAX 64 /* TLS records read in one call of dist_read(), so that other descriptors get their turn */
+#define TLS_MOST 64            /* upper bound of the bytes that TLS adds to one small write */
+#define RECORDS_MAX 64         /* TLS records that one dist_read() reads; then other descriptors get their turn */
 #define STRAYS_MAX 100
-#define STRAY_MS 1000  /* one stray is forgotten each STRAY_MS */
-#define TICKS_MAX 1000 /* ticks in a row without a message; a node with a short tick time sends sixteen a second */
+#define STRAY_MS 1000  /* time after which one stray no longer counts */
+#define TICKS_MAX 1000 /* most ticks without a message; a node with a short tick time sends sixteen a second */
 
 /* Control messages of the distribution protocol that we send or handle. */
 enum {
@@ -59,8 +59,8 @@ bool dist_stray(struct dist *d, struct err *e)
 }
 
 /*
- * Returns true if the next term is this pid. Compares the creation, too: the node assigns our name to other clients
- * before and after us, and a late message for one of them has another creation.
+ * Returns true if the next term is the pid `p`, with the same creation: the node gives our name to other clients before
+ * and after us, and a late message for one of them has another creation.
  */
 static bool is_pid(struct etf *control, const struct node_pid *p)
 {
@@ -70,20 +70,20 @@ static bool is_pid(struct etf *control, const struct node_pid *p)
            found.creation == p->creation;
 }
 
-/* Returns true if a message is for us. Skips the unused element, or the sender, in front of the destination. */
+/* Returns true if a message is for us. Skips the element before the destination, which is the sender or unused. */
 static bool is_ours(const struct dist *d, struct etf *control)
 {
     return etf_skip(control) && is_pid(control, &d->self);
 }
 
-/* Returns true if the linked process has ended. Then *control is left at the reason. */
+/* Returns true if the linked process has ended. *control is then at the exit reason. */
 static bool is_end(const struct dist *d, struct etf *control, bool has_token)
 {
     return d->linked.node[0] && is_pid(control, &d->linked) && is_pid(control, &d->self) &&
            (!has_token || etf_skip(control));
 }
 
-/* Handles a frame: 'p', 131 and the control message; some control messages are followed by 131 and a message. */
+/* Handles a frame: 'p', 131, the control message, and for some control messages 131 and a message. */
 static bool handle_frame(struct dist *d, const char *at, size_t len, const struct dist_handler *h, struct err *e)
 {
     struct etf r, control;
@@ -172,7 +172,7 @@ static size_t frame_length(const char *at)
     return (size_t)u[0] << 24 | (size_t)u[1] << 16 | (size_t)u[2] << 8 | u[3];
 }
 
-/* Handles all complete frames, and sets *ret_used to the number of their bytes. Several ticks get one answer. */
+/* Handles all complete frames, and sets *ret_used to the number of their bytes. Answers several ticks once. */
 static bool handle_frames(struct dist *d, const struct dist_handler *h, size_t *ret_used, struct err *e)
 {
     bool ticked = false;
@@ -221,8 +221,8 @@ static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_no
 }
 
 /*
- * Reads once for each poll() with plain TCP. With TLS reads up to RECORDS_MAX times, because each read returns one
- * small record, and goes on while TLS holds bytes that poll() does not see.
+ * Reads once with plain TCP; poll() then reports what is left. With TLS, each read returns only one small record.
+ * Therefore reads up to RECORDS_MAX times, and longer while TLS holds bytes that poll() does not report.
  */
 bool dist_read(struct dist *d, const struct dist_handler *h, struct err *e)
 {
@@ -272,8 +272,8 @@ bool dist_send(struct dist *d, const struct node_pid *to, struct str message, st
 }
 
 /*
- * Links to the process instead of monitoring it: a node sends exits of monitors only to peers with capability flags
- * that libei does not announce.
+ * Links to the process instead of monitoring it: a node reports the end of a monitored process only to peers with
+ * capability flags that libei does not announce.
  */
 bool dist_link(struct dist *d, const struct node_pid *to, struct err *e)
 {
