@@ -33,9 +33,10 @@ void cookie_path_shown(const char *path, char *ret, size_t size)
 }
 
 /*
- * Checks the content of a file, and cuts the line ends off. auth.erl takes spaces as a part of the cookie, also at its
- * end, and then only spaces and line ends. It rejects what is not ASCII, but the start script of a release does not: it
- * passes the content of the file as an argument.
+ * Checks the content of a cookie file, and cuts it at the first line end. As in auth.erl, spaces belong to the cookie,
+ * even at its end, and only spaces and line ends may follow the first line. auth.erl rejects bytes that are not ASCII.
+ * This function accepts them, because the start script of a release passes the content of the file as an argument,
+ * which OTP does not check.
  */
 static bool check_file(struct cookie *c, size_t len, struct err *e)
 {
@@ -56,7 +57,7 @@ static bool check_file(struct cookie *c, size_t len, struct err *e)
     return true;
 }
 
-/* Sets c->text to the `len` bytes of `all`. Fails if they are too many. */
+/* Sets c->text to the `len` bytes of `all`. Fails if the bytes do not fit. */
 static bool take_bytes(struct cookie *c, const char *all, size_t len, struct err *e)
 {
     if (len > COOKIE_MAX)
@@ -73,7 +74,7 @@ bool cookie_narrow(struct cookie *c)
 
     while (from < end && (cp = utf8_next(&from, end)) <= 0xff)
         continue;
-    if (cp > 0xff) /* so is UTF8_BAD */
+    if (cp > 0xff) /* UTF8_BAD is larger, too */
         return false;
     char *to = c->text;
     for (from = c->text; from < end;)
@@ -109,7 +110,7 @@ int cookie_take_file(const char *bytes, size_t len, const char *from, struct coo
     return hand_over_cookie(&c, take_bytes(&c, bytes, len, e) && check_file(&c, len, e), ret);
 }
 
-/* Reads up to the end of the file, or of the first line. */
+/* Reads the file to its end; if `line` is true, only to the end of its first line. */
 static bool read_bytes(int fd, bool line, struct cookie *c, struct err *e)
 {
     char all[COOKIE_MAX + 2];

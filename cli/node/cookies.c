@@ -17,7 +17,7 @@
 
 #define PROC_MOST (256u << 10)
 
-/* Reads a file in /proc of the node's process on the host of ssh. */
+/* Reads a file of the node's process in /proc of the other host, through ssh. */
 static bool proc_of_there(const struct cookies *s, const char *name, struct buf *b)
 {
     char command[100];
@@ -41,8 +41,8 @@ static bool proc_of(const struct cookies *s, const char *name, struct buf *b)
 /* ---- the arguments and the environment of the node ---- */
 
 /*
- * Finds the value of -setcookie. auth.erl ignores -setcookie if it is there twice, and the form with two values is
- * about other nodes.
+ * Finds the value of -setcookie. Like auth.erl, ignores -setcookie if it occurs twice. The form with two values is for
+ * other nodes and does not count.
  */
 static const char *find_setcookie(const struct buf *b)
 {
@@ -93,7 +93,7 @@ static bool same_file(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Returns true if the kernel has no openat2(): then nothing can keep symbolic links below a directory. */
+/* Returns true if the kernel has no openat2(). Without it, symbolic links can lead out of a directory. */
 static bool is_missing(int error)
 {
     return error == ENOSYS || error == EPERM;
@@ -101,7 +101,7 @@ static bool is_missing(int error)
 
 #define GROUPS_MAX 1024
 
-/* The ids with which the kernel checks the access of a process or a thread to files. */
+/* The ids by which the kernel decides which files a process or a thread may access. */
 struct rights {
     unsigned uid, gid;
     size_t ngroups;
@@ -118,8 +118,10 @@ static bool has_one_id(const char *line, const char *name, unsigned *ret_id)
            effective == saved && saved == *ret_id;
 }
 
-/* Reads the rights of the node's process. Refuses a process with several users or groups, such as su: its user does not
- * have all of its rights. */
+/*
+ * Reads the rights of the node's process. Fails if its real, effective, saved and file system ids differ, as for su:
+ * such a process has rights that its user lacks.
+ */
 static bool rights_of(const struct cookies *s, struct rights *ret)
 {
     struct buf b = {0};
@@ -146,7 +148,10 @@ static bool rights_take(const struct rights *r)
            syscall(SYS_setfsuid, -1) == (long)r->uid;
 }
 
-/* Opens a file below the root directory of the process. A symbolic link in it must not lead to a file of ours. */
+/*
+ * Opens a file below `root`, the root directory of the node's process. Symbolic links cannot lead to files outside
+ * `root`.
+ */
 static int open_below(int root, const char *path)
 {
     const int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -160,9 +165,8 @@ static int open_below(int root, const char *path)
 }
 
 /*
- * Opens a file as the process would. Its arguments and its environment name the file, so if we are root, they may name
- * one that the node's user could not read, and we must not tell the node what is in there. Therefore root opens it with
- * the rights of the process.
+ * Opens a file with the rights of the node's process. The arguments or the environment of the process name the file. If
+ * we are root, they could name a file that the process may not read, and the node must not learn its content.
  */
 static int open_as_process(const struct cookies *s, const char *path)
 {
@@ -190,7 +194,7 @@ static int open_as_process(const struct cookies *s, const char *path)
 
 /* ---- the files of the host of ssh ---- */
 
-/* Reads a cookie from what the commands print. */
+/* Reads a cookie from the output of commands on the other host. */
 static int take_printed(const struct cookies *s, const char *commands, const char *from, struct cookie *ret,
                         struct err *e)
 {
@@ -203,9 +207,9 @@ static int take_printed(const struct cookies *s, const char *commands, const cha
 }
 
 /*
- * Puts setpriv with the rights of the node's process in front of a command for the other host. The name of the file
- * comes from that process, so etrace must not read what the process may not. An ssh user other than root needs no
- * setpriv: /proc shows it only processes with its own rights.
+ * Appends the start of a command for the other host: it runs the rest with the rights of the node's process. That
+ * process chose the name of the file, so etrace must not read what the process may not read. Only root needs setpriv:
+ * to another user, /proc shows only processes with that user's rights.
  */
 static bool put_rights(const struct cookies *s, struct buf *b)
 {
@@ -223,8 +227,8 @@ static bool put_rights(const struct cookies *s, struct buf *b)
 }
 
 /*
- * Reads a file that the process names, unless the process sees other file systems than the shell: there the name means
- * another file.
+ * Reads a file that the node's process names. Fails if the process sees other file systems than the shell does, because
+ * the name would mean another file.
  */
 static int read_file_there(const struct cookies *s, const char *path, struct cookie *ret, struct err *e)
 {
@@ -247,7 +251,7 @@ static int read_file_there(const struct cookies *s, const char *path, struct coo
     return got;
 }
 
-/* Reads the cookie of the user of ssh. */
+/* Reads .erlang.cookie of the user of ssh on the other host. */
 static int read_own_there(struct cookies *s, struct cookie *ret, struct err *e)
 {
     char from[sizeof ret->from], commands[300];
@@ -291,11 +295,11 @@ static int read_release(struct cookies *s, struct cookie *ret, struct err *e)
     proc_wipe(&b);
     int got = root ? read_file(s, path, ret, e) : -1;
     if (got > 0)
-        ret->open = 0; /* mix makes this file readable by all */
+        ret->open = 0; /* do not warn: mix makes this file readable by all */
     return got;
 }
 
-/* Finds the home directory by -home, as the node itself does. Sets ret_home to "" if there is none. */
+/* Finds the home directory in the argument -home, as the node does. Sets ret_home to "" if there is none. */
 static void find_home(const struct cookies *s, char *ret_home, size_t size)
 {
     struct buf b = {0};
@@ -431,7 +435,7 @@ bool cookies_hidden(long ospid)
     char path[64];
 
     snprintf(path, sizeof path, "/proc/%ld/environ", ospid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC); /* access() does not ask for SYS_PTRACE */
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* access() would only check the mode of the file */
     if (fd >= 0)
         close(fd);
     return fd < 0;
