@@ -24,8 +24,8 @@ int epmd_port(void)
 }
 
 /*
- * Returns true if the answer to PORT2_REQ is long enough to use: an error in its second byte, or a port in the next
- * two.
+ * Returns true if the answer to PORT2_REQ is complete enough: it reports an error in its second byte, or has the two
+ * bytes of the port after it.
  */
 static bool knows_port(const char *answer, size_t len)
 {
@@ -33,9 +33,9 @@ static bool knows_port(const char *answer, size_t len)
 }
 
 /*
- * Sends a request to a connection, which it closes, and reads the answer. epmd closes the connection after each answer,
- * but a port forwarder may keep it open. If `enough` is not NULL, reading therefore also ends when it returns true. The
- * caller frees *ret, which ends in a NUL.
+ * Sends a request, reads the answer, and closes the connection. epmd closes the connection after each answer, but a
+ * port forwarder may keep it open. Therefore reading also ends when `enough` (NULL: not used) returns true. The caller
+ * frees *ret, which ends in a NUL.
  */
 static enum epmd_answer epmd_talk(int fd, const char *request, size_t len,
                                   bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
@@ -116,7 +116,7 @@ enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *a
     return a;
 }
 
-/* Reads lines "name NAME at port PORT" and ignores all others. */
+/* Reads the lines "name NAME at port PORT" and ignores other lines. */
 static void parse_names(char *text, struct epmd_names *names)
 {
     size_t cap = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks an epmd for nodes and their ports. Each function blocks until its deadline at most. ERL_EPMD_PORT is honoured.
+ * Asks an epmd for nodes and their ports, at the port of ERL_EPMD_PORT, or else 4369. Each function blocks until its
+ * deadline at most.
  */
 #ifndef ETRACE_EPMD_H
 #define ETRACE_EPMD_H
@@ -8,8 +9,9 @@
 #include "net.h"
 
 /*
- * In ascending order of how much an answer says. If a host has several addresses with different answers, the highest
- * value is reported. After EPMD_NO_PORT or a lower failure, another address of the host may still have an epmd.
+ * The answer of an epmd, in ascending order of how much it says about the node. If the addresses of a host give
+ * different answers, etrace reports the highest value. A failure up to EPMD_NO_PORT says nothing about other addresses
+ * of the host, which may have an epmd.
  */
 enum epmd_answer {
     EPMD_OK,
@@ -22,7 +24,7 @@ enum epmd_answer {
 };
 
 struct epmd_name {
-    char name[256]; /* the name without @host */
+    char name[256]; /* the node's name without @host */
     int port;
 };
 
@@ -33,13 +35,15 @@ struct epmd_names {
 
 int epmd_port(void);
 /*
- * Ask the epmd of a host. `left` is the number of addresses that are still to be tried, this one included: connecting
- * may take an equal share of the remaining time. After the connection is open, the answer may take until the deadline.
+ * Both ask the epmd at one address of a host. `left` is the number of addresses that the caller has yet to try, with
+ * this one: connecting may take an equal share of the remaining time. Waiting for the answer may then take until the
+ * deadline.
  */
 enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
-enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret); /* asks on a connection; closes it */
-/* Lists the nodes of the first address that has an epmd, and moves this address to the front of `host`. */
+/* Asks on a connected socket, and closes it. */
+enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret);
+/* Lists the nodes of the first address of `host` that has an epmd, and moves this address to the front of `host`. */
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
 void epmd_names_release(struct epmd_names *n);
 

@@ -39,7 +39,7 @@ bool find_is_this_host(const char *host)
 }
 
 /*
- * Checks a node name. A name that passes is safe to print. find_node() checks names that epmd gave, too, so the name of
+ * Checks a node name. A name that passes is safe to print. find_node() also checks names that epmd gave, so the name of
  * every connection is safe.
  */
 bool node_name_check(const char *name, struct err *e)
@@ -71,7 +71,7 @@ static bool find_host(struct place *p, int64_t deadline, struct err *e)
     if (is_this_host(p->host)) {
         net_loopback(&p->addrs);
         struct addrs more;
-        /* A node may listen only on an interface to which this host's name resolves, and not on the loopback. */
+        /* The node may not listen on the loopback, but only on an interface to which this host's name resolves. */
         if (strcmp(p->host, "localhost") && net_resolve(p->host, MIN(deadline, net_now() + 500), &more) == NET_OK)
             for (size_t i = 0; i < more.count && p->addrs.count < NET_ADDRS; i++)
                 p->addrs.items[p->addrs.count++] = more.items[i];
@@ -147,8 +147,9 @@ static bool is_here(const struct place *p)
 }
 
 /*
- * Takes the ports of the process that was started with the name, if only one of this host was. Its arguments prove
- * nothing, but etrace sends a cookie only where trust.h allows, and the handshake compares the name.
+ * Takes the ports of the process of this host that was started with the name, if exactly one was. Any user can start a
+ * process with these arguments. This is safe, because etrace sends a cookie only where trust.h allows it, and the
+ * handshake compares the name.
  */
 static bool take_ports_of_process(struct place *p, struct vms *named, const char *alive)
 {
@@ -162,7 +163,10 @@ static bool take_ports_of_process(struct place *p, struct vms *named, const char
     return p->nports > 0;
 }
 
-/* Looks for the node among the processes of this host. Adds a hint to the error of epmd if a process has the name. */
+/*
+ * Looks for the node's port among the processes of this host. On failure, if a process has the name, adds a hint to *e,
+ * which is the error of epmd.
+ */
 static bool find_port_without_epmd(struct place *p, const char *alive, struct err *e)
 {
     struct vms named;
@@ -175,7 +179,10 @@ static bool find_port_without_epmd(struct place *p, const char *alive, struct er
     return found;
 }
 
-/* Tries every address, because some may be unreachable. Reports the failure that says most (enum epmd_answer). */
+/*
+ * Asks the epmd at every address, because some addresses may be unreachable. Reports the failure with the highest enum
+ * epmd_answer.
+ */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
     enum epmd_answer worst = EPMD_OK;
@@ -185,7 +192,7 @@ static bool find_port(struct place *p, const char *alive, int64_t deadline, stru
         struct addr a = p->addrs.items[i];
         enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
         if (answer == EPMD_OK) {
-            /* Keep the other addresses after this one: the node may listen on another address than its epmd. */
+            /* Keep the other addresses as well: the node may listen on another address than its epmd. */
             net_prefer(&p->addrs, &a);
             p->nports = 1;
             p->by_epmd = true;
@@ -213,9 +220,9 @@ static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)
 /* ---- from the target to a place ---- */
 
 /*
- * Replaces the name and the host by those that a local node uses itself, and adds the addresses of that host. A target
- * without a host got the name of this host, but the node's certificate is for its own name, and it may listen only at
- * its own address.
+ * Replaces name and host by those that a local node uses for itself, and adds the addresses of this host name. If the
+ * user gave no host, etrace assumed the name of this host. But the node's certificate is for the host in the node's own
+ * name, and the node may listen only at the addresses of that host.
  */
 static void take_full_name(struct place *p, const char *full, int64_t deadline)
 {
@@ -231,7 +238,10 @@ static void take_full_name(struct place *p, const char *full, int64_t deadline)
             p->addrs.items[p->addrs.count++] = more.items[i];
 }
 
-/* Finds the process of the node on this host. `alive` may be NULL; then the process says what the node is called. */
+/*
+ * Finds the node's process on this host: by its name `alive` before the @, or else by its port. `alive` may be NULL. If
+ * `rename` is true, takes the node's full name from the process.
+ */
 static void find_ospid(struct place *p, const char *alive, bool rename, int64_t deadline)
 {
     struct vms vms;
@@ -273,7 +283,7 @@ static bool find_named(const struct node_target *t, int64_t deadline, struct pla
         p->ports[p->nports++] = t->port;
     else if (!find_port(p, alive, deadline, e))
         return false;
-    /* The process tells the host part of the name, and has the cookie. */
+    /* The node's process is needed for the host in the node's name, and for the node's cookie. */
     if (!at || !t->cookie_file)
         find_ospid(p, alive, !at, deadline);
     return true;
@@ -316,7 +326,7 @@ static bool several_here(const char *text, struct err *e)
 
 static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e);
 
-/* Takes the only node of this host that can be reached without epmd. */
+/* Takes the only node of this host that can be reached without epmd. `a` is the answer of epmd, for the error. */
 static bool find_only_process(enum epmd_answer a, int64_t deadline, struct place *p, struct err *e)
 {
     struct vms vms;
@@ -367,7 +377,7 @@ static bool find_only(int64_t deadline, struct place *p, struct err *e)
     return ok;
 }
 
-/* Finds the node at a port. Its name comes from the handshake. */
+/* Finds the node at a port. Its name comes from its process, or else from the handshake. */
 static bool find_at_port(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     this_host(p->host);
@@ -379,7 +389,7 @@ static bool find_at_port(const struct node_target *t, int64_t deadline, struct p
     return true;
 }
 
-/* Returns the port under which epmd knows a name, with its host or not; 0: none. */
+/* Returns the port that epmd has for the node `name`, which may include @HOST; 0: none. */
 static int port_of_name(const struct epmd_names *names, const char *name)
 {
     const size_t alive = strcspn(name, "@");
@@ -406,7 +416,10 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
     if (local_names(deadline, &names) != EPMD_OK)
         names = (struct epmd_names){0};
     if (!find_listening(t->ospid, NULL, ports, ARRAY_LEN(ports), &count, e)) {
-        /* The process of another user: its arguments say what -n would need. trust.h decides who gets a cookie. */
+        /*
+         * The sockets of another user's process are hidden. Take the port from its arguments, or ask epmd for the name
+         * in its arguments. trust.h decides whether a cookie may go there.
+         */
         ports[0] = arguments.port ? arguments.port : port_of_name(&names, arguments.name);
         count = 1;
         if (!ports[0]) {

@@ -8,9 +8,12 @@
 
 #include "net.h"
 
-bool hosts_parse(const char *text, struct addrs *ret); /* an address in digits; asks nobody */
+bool hosts_parse(const char *text, struct addrs *ret); /* reads an address in digits; asks no name server */
 
-/* Waits for name servers. Returns NET_UNKNOWN if there is no such host, NET_TIMEOUT if no name server answered. */
+/*
+ * Waits for name servers, without a deadline. Returns NET_UNKNOWN if there is no such host, and NET_TIMEOUT if no name
+ * server answered.
+ */
 enum net_status hosts_find(const char *host, struct addrs *ret);
 
 #endif

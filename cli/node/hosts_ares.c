@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds hosts with c-ares, which reads /etc/hosts, /etc/resolv.conf and the order in /etc/nsswitch.conf. It does not
- * know other sources of nsswitch.conf, such as mDNS or LDAP.
+ * Finds hosts with c-ares, which reads /etc/hosts, /etc/resolv.conf and the order in /etc/nsswitch.conf. c-ares does
+ * not know the other sources of nsswitch.conf, such as mDNS or LDAP.
  */
 #include "hosts.h"
 
@@ -17,8 +17,9 @@
 #include "../ground/mem.h"
 
 /*
- * The time to wait for the first server before the next server is asked. The time doubles with each round. With the
- * default of five seconds, a server that does not answer would use up the time of a whole attempt to connect.
+ * FIRST_MS is the time that c-ares waits for one server before it asks the next. The time doubles with each of the
+ * TRIES rounds. With the default of five seconds, one silent server would use up the time of a whole attempt to
+ * connect.
  */
 #define FIRST_MS 1500
 #define TRIES 3
@@ -121,7 +122,7 @@ static bool channel_step(ares_channel channel)
     ares_timeout(channel, &longest, &left);
     if (poll(waits, n, (int)(left.tv_sec * 1000 + left.tv_usec / 1000 + 1)) < 0 && errno != EINTR)
         return false;
-    ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* timeouts */
+    ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* handles timeouts */
     for (nfds_t i = 0; i < n; i++)
         if (waits[i].revents)
             ares_process_fd(channel, waits[i].events & POLLIN ? waits[i].fd : ARES_SOCKET_BAD,
