@@ -13,22 +13,22 @@
 #include "../ground/utf8.h"
 
 #define HEARD_MAX 2048
-#define RESET_MS 250     /* a round trip on the network */
-#define RESET_LOOK_MS 10 /* interval between two checks whether our bytes are acknowledged */
+#define RESET_MS 250     /* most time to wait for a reset of the connection: enough for a round trip */
+#define RESET_LOOK_MS 10 /* interval between two checks whether the node's system has acknowledged our bytes */
 
 /*
- * A handshake that libei does on our socket. libei gets complete and well-formed packets only: a malformed packet makes
- * it free memory that it did not allocate.
+ * A handshake that libei does on our socket. libei gets only complete and well-formed packets, because a malformed
+ * packet makes it free memory that it did not allocate.
  */
 struct talk {
     struct stream *stream;
     int64_t deadline;
     unsigned char heard[HEARD_MAX];
-    size_t nheard, good, given; /* bytes: received >= in well-formed packets >= given to libei */
+    size_t nheard, good, given; /* bytes received >= bytes in well-formed packets >= bytes given to libei */
     enum net_status ended;      /* why the last read failed */
     const struct cookie *cookie;
     const struct trust_end *end;
-    enum handshake_result withheld; /* why the challenge gets no answer; HANDSHAKE_OK: it does */
+    enum handshake_result withheld; /* why we do not answer the challenge; HANDSHAKE_OK: we answer it */
     struct trust_refusal *why;
 };
 
@@ -111,7 +111,10 @@ static size_t read_be16(const char *at)
     return (size_t)(unsigned char)at[0] << 8 | (unsigned char)at[1];
 }
 
-/* Checks the lengths in a status ('s'), a challenge ('N' or 'n'), or an answer to our challenge ('a'). */
+/*
+ * Checks the lengths in a packet: a status ('s'), a challenge ('N' or 'n'), or the node's answer to our challenge
+ * ('a').
+ */
 static bool is_good(struct str p)
 {
     switch (p.len ? p.at[0] : 0) {
@@ -154,7 +157,10 @@ static bool hear_packet(struct talk *t)
     if (!is_good(p))
         return false;
     if ((p.at[0] == 'N' || p.at[0] == 'n') && !trust_allows(t->stream->fd, t->end, t->cookie, t->why)) {
-        /* The kernel does not know the owner of a socket that is closed already. */
+        /*
+         * If the node has closed its socket, the kernel no longer knows the socket's owner, and the cookie is not the
+         * cause.
+         */
         t->withheld = net_wait(t->stream->fd, POLLRDHUP, 0) == NET_OK ? HANDSHAKE_LEFT : HANDSHAKE_KEPT;
         return false;
     }
@@ -220,7 +226,7 @@ static ei_socket_callbacks callbacks = {
 
 /* ---- the cause of a failure ---- */
 
-/* Returns the packet at *at and moves *at past it. Returns false if the packet is not complete. */
+/* Sets *ret to the packet at *at and moves *at past the packet. Returns false if the packet is not complete. */
 static bool next_packet(const struct talk *t, size_t *at, struct str *ret)
 {
     size_t header = header_size(t), len;
@@ -236,8 +242,8 @@ static bool next_packet(const struct talk *t, size_t *at, struct str *ret)
 }
 
 /*
- * Reads the name in a challenge. In front of it are 'N', flags (8 bytes), challenge (4), creation (4) and length (2),
- * or 'n', version (2), flags (4) and challenge (4).
+ * Reads the node's name in a challenge. The name follows after 'N', flags (8 bytes), challenge (4), creation (4) and
+ * length (2), or after 'n', version (2), flags (4) and challenge (4).
  */
 static void read_name(struct str p, char ret[NODE_NAME_MAX + 1])
 {
@@ -260,18 +266,17 @@ static bool packet_is(struct str p, const char *word)
     return p.len == strlen(word) && !memcmp(p.at, word, p.len);
 }
 
-/* Returns the cause if all packets so far were in order and the next one is missing. */
+/* Returns why the next packet is missing although all packets before it were in order. */
 static enum handshake_result missing_packet_cause(const struct talk *t)
 {
     return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : t->ended == NET_CLOSED ? HANDSHAKE_LEFT : HANDSHAKE_BROKEN;
 }
 
 /*
- * Returns true if the node read our answer to its challenge before it closed the connection. A node that reads and
- * rejects the answer closes without a reset. If a node ends before it reads the answer, its system resets the
- * connection when the answer arrives. So this waits until the system of the node has acknowledged our bytes, and looks
- * for a reset. Bytes that were acknowledged before the end of the stream came were read, and need no waiting. ssh
- * passes no reset on.
+ * Returns true if the node read our answer to its challenge before it closed the connection, which means that it
+ * rejected the answer. If a node ends before it reads the answer, its system resets the connection when the answer
+ * arrives. Therefore this function waits until the node's system has acknowledged the answer, at most RESET_MS, and
+ * then looks for a reset. ssh does not pass a reset on, so with ssh the function always returns true.
  */
 static bool was_read(const struct talk *t)
 {
@@ -324,9 +329,9 @@ static enum handshake_result classify_talk(const struct talk *t, char ret_name[N
 /* ---- the handshake ---- */
 
 /*
- * Replaces gethostid() of the C library, which libei calls to make its challenge. That one looks up the name of this
- * host: it has no timeout, and it crashes when memory is short. A challenge must be unpredictable, so a random number
- * serves better.
+ * Replaces gethostid() of the C library, which libei calls to make its challenge. The original looks up the name of
+ * this host without a timeout, and crashes when memory is short. This one returns a random number, because a challenge
+ * must be unpredictable.
  */
 long gethostid(void)
 {
@@ -338,8 +343,8 @@ long gethostid(void)
 }
 
 /*
- * libei keeps a copy of ei_cnode, with the cookie, for each socket. Every libei exports this function, but no header
- * declares it.
+ * For each socket libei keeps a copy of ei_cnode, which contains the cookie. Every libei exports this function, but no
+ * header declares it.
  */
 extern ei_cnode *ei_fd_to_cnode(int fd) __attribute__((weak));
 
@@ -352,7 +357,7 @@ static void wipe_cookies(ei_cnode *ec, int fd)
         explicit_bzero(copy->ei_connect_cookie, sizeof copy->ei_connect_cookie);
 }
 
-/* Removes the variables that make libei print the handshake, because the output contains digests of the cookie. */
+/* EI_TRACELEVEL and ERL_DEBUG_DIST make libei print the handshake, which contains digests of the cookie. */
 void handshake_prepare(void)
 {
     static bool done;
@@ -382,8 +387,8 @@ enum handshake_result handshake_run(struct stream *stream, const struct cookie *
         memcpy(host, "localhost", sizeof "localhost");
     host[strcspn(host, ".")] = 0;
     /*
-     * We give no name, so the node assigns one from a pool that it reuses. Connecting therefore leaves no new atom
-     * there.
+     * We ask for no node name, so the node assigns one from a pool that it reuses. Therefore connecting leaves no new
+     * atom on the node.
      */
     if (ei_connect_xinit_ussi(&ec, host, NULL, NULL, &nowhere, cookie->text, 0, &callbacks, sizeof callbacks, &t) < 0)
         return HANDSHAKE_BROKEN;
@@ -399,6 +404,6 @@ enum handshake_result handshake_run(struct stream *stream, const struct cookie *
     ret_conn->self.id = self->num;
     ret_conn->self.serial = self->serial;
     ret_conn->self.creation = self->creation;
-    ei_close_connection(stream->fd); /* forgets the socket; see cb_close() */
+    ei_close_connection(stream->fd); /* makes libei forget the socket; cb_close() leaves it open */
     return HANDSHAKE_OK;
 }

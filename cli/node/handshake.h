@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the handshake of the distribution protocol with libei, on a socket that is connected already. For connect.c;
- * blocks.
+ * Does the handshake of the distribution protocol with libei, on a connected socket. Blocks; connect.c calls it.
  *
  * libei reports every failure as EIO. Therefore handshake_run() keeps the bytes that the node sent, and finds the cause
  * in them.
@@ -16,8 +15,9 @@
 
 enum handshake_result {
     HANDSHAKE_OK,
-    HANDSHAKE_COOKIE,      /* the node rejected our answer to its challenge */
-    HANDSHAKE_KEPT,        /* the cookie must not go to this other end: we gave no answer to its challenge */
+    HANDSHAKE_COOKIE, /* the node rejected our answer to its challenge */
+    /* Trust.h withholds the cookie from the other end, so we did not answer the node's challenge. */
+    HANDSHAKE_KEPT,
     HANDSHAKE_NOT_ALLOWED, /* net_kernel:allow/1 excludes us */
     HANDSHAKE_NAME_IN_USE, /* a node with our name is connected already */
     HANDSHAKE_NOK,         /* a handshake with our name is in progress */
@@ -25,20 +25,20 @@ enum handshake_result {
     HANDSHAKE_INSECURE,    /* TLS failed; stream_why() says why */
     HANDSHAKE_SILENT,      /* the node did not answer in time */
     HANDSHAKE_CLOSED,      /* the node closed the connection without sending a byte */
-    HANDSHAKE_LEFT,        /* the node closed the connection half-way, for a reason other than our answer */
+    HANDSHAKE_LEFT,        /* the node closed the connection during the handshake, but not because of our answer */
     HANDSHAKE_FOREIGN,     /* the answer is not from an Erlang node */
-    HANDSHAKE_BROKEN,      /* malformed handshake, or a failure in libei */
+    HANDSHAKE_BROKEN,      /* the handshake is malformed, or libei failed */
 };
 
 /*
- * Changes the environment and initializes libei. Call it on the main thread before the first handshake on another
- * thread.
+ * Initializes libei, and removes the environment variables that make it print. Call it on the main thread before
+ * another thread does the first handshake.
  */
 void handshake_prepare(void);
 
 /*
- * Fills ret_conn except for the stream, which the caller keeps. Some failures also set ret_conn->node. `end` is
- * the other end. HANDSHAKE_KEPT sets *ret_why.
+ * Fills ret_conn except for its stream, which stays with the caller. On some failures sets only ret_conn->node. `end`
+ * is the other end of the connection. If the result is HANDSHAKE_KEPT, *ret_why says why.
  */
 enum handshake_result handshake_run(struct stream *s, const struct cookie *cookie, const struct trust_end *end,
                                     int64_t deadline, struct node_conn *ret_conn, struct trust_refusal *ret_why);
