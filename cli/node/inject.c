@@ -15,7 +15,7 @@
 #include "../ground/mem.h"
 #include "rex.h"
 
-#define BOOT_FRAME 4096 /* overhead of the distribution protocol and TLS for the boot message */
+#define BOOT_FRAME 4096 /* bytes that the distribution protocol and TLS add to the boot message */
 
 /* ---- the boot message ---- */
 
@@ -28,7 +28,10 @@ static void inject_put_number(struct buf *b, size_t *pairs, const char *key, uin
     ++*pairs;
 }
 
-/* Appends the options, encoded as a binary: the node checks its room for atoms before it decodes the atoms in it. */
+/*
+ * Appends the options as a binary that contains an encoded term: the node checks that its atom table has room before it
+ * decodes the term's atoms.
+ */
 static void put_options(struct buf *to, const struct session_options *o)
 {
     struct buf pairs = {0}, term = {0}, *b = &term;
@@ -85,11 +88,13 @@ static void put_options(struct buf *to, const struct session_options *o)
     buf_release(&term);
 }
 
-/* Appends all but the first element of {Client, Beam, Libraries, Md5, Hash, Nonce, Options}. */
+/*
+ * Appends all elements of {Client, Beam, Libraries, Md5, Hash, Nonce, Options} except Client, which rex_begin() writes.
+ */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
     etf_bin(b, companion.beam, companion.beam_len);
-    buf_add(b, companion.libraries + 1, companion.libraries_len - 1); /* without the 131 */
+    buf_add(b, companion.libraries + 1, companion.libraries_len - 1); /* without the version byte 131 */
     etf_bin(b, companion.md5, sizeof companion.md5);
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);
@@ -97,9 +102,9 @@ static void put_boot(struct buf *b, const void *nonce, const struct session_opti
 }
 
 /*
- * Makes rex answer before the companion has arrived. The companion may take long, and a forwarder on the way hides how
- * much of it has arrived. The message is {'$gen_cast', {cast, erlang, send, [Client, <<$W, companion>>, Options],
- * user}}.
+ * Asks rex for a short answer before etrace sends the companion. The companion may take long to arrive, and if a port
+ * forwarder is on the way, etrace cannot see how much of it has arrived. The message is {'$gen_cast', {cast, erlang,
+ * send, [Client, <<$W, companion>>, Options], user}}.
  */
 static bool ask_rex(struct dist *d, struct err *e)
 {
@@ -143,14 +148,14 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     if (ok) {
         put_boot(&b, ret_nonce, o);
         rex_end(&b);
-        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line takes far longer than DIST_SEND_MS for it */
+        net_make_room(d->stream.fd, b.len + BOOT_FRAME); /* a slow line may need far longer than DIST_SEND_MS for it */
         ok = dist_send_named(d, "rex", buf_view(&b), e);
     }
     buf_release(&b);
     return ok;
 }
 
-/* Sends the sweep, whose arguments are {Client, Hash}. */
+/* Sends the expressions of the sweep with the arguments {Client, Hash}. */
 void inject_sweep(struct dist *d)
 {
     struct buf b = {0};
@@ -166,7 +171,7 @@ void inject_sweep(struct dist *d)
 
 /* ---- cleaning up after a node that has ended ---- */
 
-/* Uses a library context of its own, so that MD5 works where the system's configuration allows only FIPS algorithms. */
+/* Uses an OpenSSL context of its own, so that MD5 works even if the system allows only FIPS algorithms. */
 static bool digest_md5(struct str text, unsigned char ret[static 16])
 {
     OSSL_LIB_CTX *ctx = OSSL_LIB_CTX_new();
@@ -182,8 +187,9 @@ static bool digest_md5(struct str text, unsigned char ret[static 16])
 }
 
 /*
- * Removes the directory that tracer_files.hrl makes below `base`. Its name is made with MD5, but not for security. Does
- * not follow a symbolic link: another user may have put one there.
+ * Removes the directory that tracer_files.hrl makes below `base`, with the NIF in it. The directory's name is an MD5
+ * digest of the nonce and `base`; its safety does not depend on MD5. Does not follow a symbolic link, because another
+ * user may have put one there.
  */
 static void remove_nif_dir(const unsigned char *nonce, const char *base)
 {
@@ -254,7 +260,7 @@ static bool take_number(struct etf *r, int64_t *ret)
 
     if (!etf_peek(r, &h) || h.type != ETF_BIN)
         return etf_get_int(r, ret);
-    if (!take_text(r, digits, sizeof digits)) /* fails for a bitstring that is not a binary */
+    if (!take_text(r, digits, sizeof digits)) /* fails if the bitstring is not a binary */
         return false;
     *ret = strtoll(digits, NULL, 10);
     return true;
@@ -323,7 +329,7 @@ bool inject_hello(struct etf r, struct session_node *ret, struct node_pid *ret_o
     struct node_pid owner = {0};
     size_t pairs;
 
-    memcpy(n.name, ret->name, sizeof n.name); /* known from the handshake */
+    memcpy(n.name, ret->name, sizeof n.name); /* keep the name from the handshake */
     if (!etf_get_map(&r, &pairs))
         return false;
     while (pairs--)

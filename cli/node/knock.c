@@ -14,11 +14,14 @@
 
 #define TEXTS 8
 
-/* Shared by the caller's thread and the connecting thread. The last of them to call knock_let_go() frees it. */
+/*
+ * One attempt to connect, shared by the caller's thread and the connecting thread. The thread that calls knock_let_go()
+ * last frees it.
+ */
 struct knock {
     struct node_target target;
     struct tls_options tls;
-    char *texts[TEXTS]; /* owns the texts of target and tls */
+    char *texts[TEXTS]; /* copies of the texts of `target` and `tls`; owned */
     size_t ntexts;
     int ready[2];
     bool ok, taken;

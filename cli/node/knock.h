@@ -9,14 +9,17 @@
 
 struct knock;
 
-struct knock *knock_start(const struct node_target *target); /* copies the target; NULL: cannot start a thread */
-int knock_fd(const struct knock *k);                         /* becomes readable when the attempt is over */
+/* Copies the target; returns NULL if no thread can start. */
+struct knock *knock_start(const struct node_target *target);
+int knock_fd(const struct knock *k); /* becomes readable when the attempt is over */
 /*
- * Takes the result; called once, when the attempt is over. Returns true if the caller now owns *ret_conn. Otherwise
+ * Takes the result. Call it once, when the attempt is over. Returns true if the caller now owns *ret_conn. On failure
  * only ret_conn->found is set.
  */
 bool knock_answer(struct knock *k, struct node_conn *ret_conn, struct err *e);
-/* Frees the attempt, at any time. A running thread goes on by itself and closes its connection. */
+/*
+ * Frees the attempt; may be called at any time. If the thread still runs, it ends by itself and closes its connection.
+ */
 void knock_free(struct knock *k);
 
 #endif

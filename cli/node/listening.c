@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the TCP ports on which a process listens: compares the inodes of its descriptors with the sockets in
- * /proc/PID/net.
+ * Finds the TCP ports on which a process listens. Compares the inodes of the process's descriptors with the listening
+ * sockets in /proc/PID/net.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,8 @@
 
 #define LISTENING 0x0a /* TCP_LISTEN in /proc/net/tcp */
 #define INODES_MAX 65536
-#define OTHERS_MAX 100 /* Linux lists the listening sockets first; after so many others, no listening one follows */
+/* Linux lists the listening sockets first. After this many sockets in other states in a row, the search ends. */
+#define OTHERS_MAX 100
 
 struct inodes {
     unsigned long *items;
@@ -24,8 +25,8 @@ struct inodes {
 };
 
 /*
- * Reads the inodes of the descriptors. Returns the error if the kernel lists the descriptors and hides what they are,
- * else 0.
+ * Reads the inodes of the sockets among the descriptors in `dir`. Returns an error number if the kernel lists the
+ * descriptors but hides their targets, else 0.
  */
 static int read_inodes(DIR *dir, struct inodes *n)
 {

@@ -123,9 +123,9 @@ enum net_status net_read(int fd, void *bytes, size_t most, int64_t deadline, siz
 }
 
 /*
- * Returns NET_NO_PORT or NET_UNREACHABLE after EADDRNOTAVAIL, which means that no local port is free, or that this host
- * has no source address for the destination. UDP has ports of its own, so connect() of a UDP socket fails in the second
- * case only.
+ * Tells the two causes of EADDRNOTAVAIL apart. Returns NET_NO_PORT if no local port is free, and NET_UNREACHABLE if
+ * this host has no source address for the destination. UDP has its own ports, so connect() of a UDP socket fails only
+ * for the second cause.
  */
 static enum net_status not_available(const struct addr *a)
 {
@@ -180,7 +180,7 @@ void net_make_room(int fd, size_t bytes)
     int room = (int)MIN(bytes, (size_t)INT_MAX), has = 0;
     socklen_t len = sizeof has;
 
-    /* Linux doubles the value that is set, for its own overhead, and returns the doubled value. */
+    /* Linux doubles the value that a program sets, and getsockopt() returns the doubled value. */
     if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &has, &len) && has / 2 < room)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 }
@@ -195,8 +195,8 @@ size_t net_under_way(int fd)
 /* ---- names of hosts ---- */
 
 /*
- * A host name to resolve. Shared by the caller's thread and the resolving thread; the last of them to call net_let_go()
- * frees it.
+ * A host name to resolve, shared by the caller's thread and the resolving thread. The thread that calls net_let_go()
+ * last frees it.
  */
 struct question {
     char *host;
@@ -288,7 +288,7 @@ void net_loopback(struct addrs *a)
         a->items[a->count++] = six;
 }
 
-/* Returns true if `a` is an address of this host: the system binds a socket only to its own addresses. */
+/* Tries to bind a socket to the address, because the system binds sockets only to addresses of this host. */
 bool net_is_here(const struct addr *a)
 {
     int fd = socket(a->sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -11,14 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The namespace of this thread: other threads may be in another one. */
+/* The namespace of this thread, because other threads may be in another one. */
 #define OURS "/proc/thread-self/ns/net"
 
 static bool is_same_namespace(const char *a, const char *b)
 {
     struct stat x, y;
 
-    /* If stat() is not permitted, the sockets of the process are hidden, too, and find_listening() reports that. */
+    /* Without the permission for stat(), the sockets of the process are hidden, too. find_listening() reports that. */
     return stat(a, &x) || stat(b, &y) || (x.st_dev == y.st_dev && x.st_ino == y.st_ino);
 }
 
@@ -31,8 +31,8 @@ bool netns_is_ours(long ospid)
 }
 
 /*
- * Returns true if this user made the user namespace of the process, as for a rootless container. A process of one
- * thread can enter it, and then the network namespace, too. This one has several threads.
+ * Returns true if this user owns the user namespace of the process, as with a rootless container. A program with one
+ * thread can enter such a namespace, and then the network namespace. etrace has several threads and cannot.
  */
 static bool is_own_user_namespace(long ospid)
 {

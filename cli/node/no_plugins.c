@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replaces the functions of the C library that load shared libraries, in a static program. Those libraries would need
- * the same version of the C library as the program, and may crash with another one. etrace itself calls none of these
- * functions; libcrypto, libei and c-ares refer to them. All of them fail here.
+ * Replaces, in a static program, the functions of the C library that load shared libraries. Such a library needs the
+ * version of the C library that the program has, and may crash with another one. etrace calls none of these functions,
+ * but libcrypto, libei and c-ares refer to them. All replacements fail.
  */
 #include <errno.h>
 #include <netdb.h>
 
 #include "../ground/mem.h"
 
-void *__wrap_dlopen(const char *file, int mode); /* the linker replaces dlopen() by it */
+void *__wrap_dlopen(const char *file, int mode); /* the linker puts this function in the place of dlopen() */
 void *__wrap_dlopen(const char *file UNUSED, int mode UNUSED)
 {
     return NULL;

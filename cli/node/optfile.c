@@ -16,7 +16,7 @@ enum kind { KIND_END, KIND_OPEN, KIND_CLOSE, KIND_COMMA, KIND_TEXT, KIND_WORD /*
 struct word {
     enum kind kind;
     char bracket;
-    char text[OPTFILE_TEXT]; /* KIND_TEXT: an atom, a string or a binary with one string */
+    char text[OPTFILE_TEXT]; /* for KIND_TEXT: an atom, a string, or a binary that consists of one string */
 };
 
 struct reader {
@@ -92,7 +92,7 @@ static void optfile_next(struct reader *r)
     }
 }
 
-/* Skips the current element, up to the comma or bracket that ends it. Returns false if the brackets do not match. */
+/* Skips the current element up to the comma or bracket after it. Returns false if the brackets do not match. */
 static bool skip_element(struct reader *r)
 {
     char open[DEPTH_MAX];
@@ -161,7 +161,7 @@ static void optfile_take(struct optfile *o, const char *key, const char *value)
     }
 }
 
-/* Calls `element` for each remaining element of a list or tuple, up to the bracket `closing`. */
+/* Calls `element` for each remaining element of a list or tuple, up to the closing bracket `closing`. */
 static bool read_elements(struct reader *r, char closing, bool (*element)(struct reader *r, struct optfile *o),
                           struct optfile *o)
 {
@@ -181,7 +181,7 @@ static bool pass_over(struct reader *r, struct optfile *o UNUSED)
     return skip_element(r);
 }
 
-/* Takes an option {Key, Value}. Skips an element of any other form. */
+/* Takes an option {Key, Value}. Skips an element of another form. */
 static bool read_tls_option(struct reader *r, struct optfile *o)
 {
     char key[OPTFILE_TEXT];

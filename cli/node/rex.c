@@ -12,8 +12,8 @@ static void put_raw(struct buf *b, const struct etf *term)
 }
 
 /*
- * Begins the message {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. It calls
- * exprs/3, because exprs/2 checks the expressions first.
+ * The message is {'$gen_cast', {cast, erl_eval, exprs, [Expressions, [{Variable, Value}], none], user}}. It uses
+ * exprs/3, because exprs/2 first checks the expressions.
  */
 bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const struct node_pid *client, size_t arity,
                struct err *e)
@@ -42,8 +42,8 @@ bool rex_begin(struct buf *b, const unsigned char *packed, size_t len, const str
 
 void rex_end(struct buf *b)
 {
-    etf_nil(b); /* ends the bindings */
+    etf_nil(b); /* ends the list of bindings */
     etf_atomz(b, "none");
-    etf_nil(b); /* ends the arguments */
+    etf_nil(b); /* ends the list of arguments */
     etf_atomz(b, "user");
 }

@@ -51,7 +51,7 @@ static void rpc_on_readable(void *owner)
     a->failed = a->failed || !dist_flush(a->dist, &a->err) || !dist_read(a->dist, &h, &a->err);
 }
 
-/* Waits for the answer until the deadline, even if the node sends other messages all the time. */
+/* Waits for the answer, at most until the deadline, even if the node sends other messages all the time. */
 static bool await_answer(struct loop *l, struct answer *a, int64_t deadline, struct err *e)
 {
     struct loop_fd fd = {.fd = a->dist->stream.fd, .want_read = true, .ready = rpc_on_readable, .owner = a};
@@ -67,7 +67,7 @@ static bool await_answer(struct loop *l, struct answer *a, int64_t deadline, str
     return a->came || (!a->failed && err_set(e, ERR_NODE, "its rex process does not answer"));
 }
 
-/* Writes a call whose variable has the value {Client, Id, Module, Function, Arguments}. */
+/* Writes the message of a call. The value of its variable is {Client, Id, Module, Function, Arguments}. */
 static bool put_question(struct buf *b, const struct node_pid *self, int64_t id, const char *module,
                          const char *function, struct str args, struct err *e)
 {
