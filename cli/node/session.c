@@ -15,37 +15,41 @@
 #include "inject.h"
 #include "net.h"
 
-#define REX_MS 5000   /* timeout for rex to answer; starts again while the first message makes progress */
-#define BOOT_MS 10000 /* timeout for each of the later steps */
+#define REX_MS 5000   /* timeout for rex to answer; restarts while the first message makes progress */
+#define BOOT_MS 10000 /* timeout for each later step of booting */
 #define BOOT_MOST_MS 60000
 #define ARRIVES_MS 500 /* interval between two checks of how much of the first message has arrived */
-#define FULL_MS 500    /* interval between two checks of a full connection */
+#define FULL_MS 500    /* interval between two attempts to send while the connection is full */
 #define LEASE_MS 10000 /* the owner ends if the client is silent for this time */
-#define RENEW_MS 3000  /* renew the lease if the client has sent nothing for this time */
-#define ASK_MS 5000    /* ping a node after this silence, or half of options.patience_ms if that is less */
+#define RENEW_MS 3000  /* silence of the client after which it renews the lease */
+#define ASK_MS 5000    /* silence of the node after which we ping it; half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
-#define STOP_MS 10000 /* after session_stop(): timeout for each batch until the last */
-/* Limit for all these batches together. A flight recorder sends its events only now, and has WORK_MOST_MS instead. */
+#define STOP_MS 10000 /* timeout for each batch after session_stop() */
+/*
+ * Limit for all batches after session_stop(). A flight recorder sends its events only then, so its limit is
+ * WORK_MOST_MS.
+ */
 #define STOP_MOST_MS 20000
-/* Timeout for ETW_MSG_GONE after the last batch. The code server may be busy for a long time. */
+/* Timeout for ETW_MSG_GONE after the last batch. The node's code server may be busy for a long time. */
 #define UNLOAD_MS 5000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
 #define DOWN_MS 6000 /* timeout for ETW_MSG_GONE after the owner's end; processes on the node may wait five seconds */
 #define CREDIT_LEAST (128u << 10)
-#define PART_LEAST 4096 /* new bytes of an incomplete message that count as a sign of life */
+#define PART_LEAST 4096 /* new bytes of an incomplete message that are a sign of life */
 #define PING_ID UINT32_MAX
-#define STOPPED_MS 1000 /* a session_tick() that comes so late means that this process was stopped */
+#define STOPPED_MS 1000 /* delay of session_tick() from which on we assume that this process was stopped */
 
 struct pending {
     uint32_t id;
     int timeout_ms;
     int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
-    int64_t asked_ns;       /* when a request for the node's time was sent; 0: this is another request */
+    int64_t asked_ns;       /* for a request for the node's time: when it was sent; 0: another request */
 };
 
 /*
- * The steps of booting. Each waits for one thing: an answer of rex, the arrival of the whole companion, the code
- * server, the tracer. The node reports each step after the first with ETW_MSG_WAITS and the name in `steps`.
+ * The steps of booting. In each step the session waits for one thing: for an answer of rex, for the arrival of the
+ * whole companion, for the code server, for the tracer. When the node begins a later step, it sends ETW_MSG_WAITS with
+ * the step's name in `steps`.
  */
 enum step { STEP_REX, STEP_COMPANION, STEP_CODE_SERVER, STEP_TRACER };
 static const char *const steps[] = {"rex", "companion", "code_server", "tracer"};
@@ -56,23 +60,23 @@ struct session {
     struct session_node node;
     struct dist dist;
     struct node_pid owner;
-    enum step step; /* BOOTING: what the session waits for */
+    enum step step; /* while BOOTING: the step that the session waits for */
     unsigned char nonce[NONCE_BYTES];
-    size_t under_way;   /* BOOTING: bytes of the first message that were not acknowledged at the last check */
+    size_t under_way;   /* while BOOTING: bytes of the first message that were not acknowledged at the last check */
     uint64_t boot_sent; /* dist.sent after the first message */
-    bool down;          /* the owner ended without a request to do so */
-    struct err why;     /* the reason for `down` */
-    bool lost;          /* the state is FAILED because of the connection */
+    bool down;          /* the owner has ended, for a reason other than `normal` */
+    struct err why;     /* why the owner has ended, if `down` */
+    bool lost;          /* the state is FAILED because the node fell silent or the connection failed */
     bool overwrites;    /* session_options.overwrites */
-    bool drained;       /* the latest batch was marked as the last one */
+    bool drained;       /* the latest batch had the mark ETW_BATCH_LAST */
     bool remains;       /* the state is GONE, but ETW_MSG_GONE did not come */
-    bool reading;       /* inside dist_read(), which uses the buffers: only session_on_readable() may release them */
-    struct err error;   /* the reason for FAILED */
+    bool reading;       /* dist_read() runs and uses the buffers of `dist`: only session_on_readable() may free them */
+    struct err error;   /* why the state is FAILED */
 
     uint64_t seq;           /* number of the latest batch */
     uint32_t unacked;       /* bytes of batches received since the last pull */
-    uint32_t credit, least; /* bytes of batches that a pull allows; lower limit of `credit` */
-    int64_t pulled;         /* when the last batch came, if the node had more to send then; otherwise 0 */
+    uint32_t credit, least; /* bytes of batches that each pull allows the node to send; lower limit of `credit` */
+    int64_t pulled;         /* when the last batch came, if the node had more to send then; else 0 */
     bool allowed;           /* argument of the last session_pull_allowed() */
 
     struct pending *pending;
@@ -80,20 +84,20 @@ struct session {
     uint32_t next_id;
 
     /*
-     * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: time of the last
-     * message to the owner. pinged: time of the last ping; 0: no ping since `heard`. give_up: when to fail, or to leave
-     * while STOPPING; 0: never. stop_by: upper limit of give_up while STOPPING.
+     * booted_ns: when booting began, in nanoseconds; all other times are in milliseconds. said: when we last sent a
+     * message to the owner. pinged: when we last sent a ping; 0: not since `heard`. give_up: when the session fails, or
+     * becomes GONE while STOPPING; 0: never. stop_by: latest value of give_up while STOPPING.
      */
     int64_t booted_ns, said, pinged, give_up, stop_by;
-    int64_t heard;    /* time of the last sign of life: see session_tick() */
+    int64_t heard;    /* when the node last gave a sign of life (session_tick()) */
     int64_t patience; /* how long the node may be silent before the session becomes FAILED */
     int64_t ticked;   /* time of the last session_tick() */
-    int64_t due;      /* time for which session_tick() asked to be called next */
+    int64_t due;      /* when session_tick() asked to be called next */
     bool read;        /* session_on_readable() ran since `ticked` */
-    size_t part;      /* bytes of the incomplete message at the last sign of life */
-    uint64_t beyond;  /* bytes of batches that came while none were allowed */
+    size_t part;      /* bytes of the incomplete message that already counted */
+    uint64_t beyond;  /* bytes of batches that came while pulling was forbidden */
     unsigned pings;   /* pings without an answer */
-    int64_t lapsed;   /* when we last sent a message after a silence longer than the lease; 0: never */
+    int64_t lapsed;   /* when we last sent a message after we had been silent for longer than the lease; 0: never */
     struct buf out;
 };
 
@@ -113,8 +117,8 @@ static int64_t now_ns(void)
 /* ---- ends ---- */
 
 /*
- * Sets the state to FAILED and keeps the first error. Closes the connection, by which the node learns of the end. While
- * dist_read() uses the connection, session_on_readable() closes it later.
+ * Sets the state to FAILED and keeps the first error. Closes the connection, so the node learns of the end. While
+ * dist_read() uses the connection, leaves closing it to session_on_readable().
  */
 static bool session_fail(struct session *s, const struct err *cause, struct err *e)
 {
@@ -131,8 +135,8 @@ static bool session_fail(struct session *s, const struct err *cause, struct err 
 }
 
 /*
- * Returns true if we missed a lease recently enough to explain the disconnect. If we missed it long ago, the node would
- * have ended the session then.
+ * Returns true if we were silent for longer than the lease, and recently enough to explain a lost connection. After a
+ * silence long ago, the node would have ended the session at once.
  */
 static bool has_missed_lease(const struct session *s)
 {
@@ -142,8 +146,8 @@ static bool has_missed_lease(const struct session *s)
 }
 
 /*
- * Fails because of the connection. The error is that the client missed a lease, if it did; otherwise the cause, after
- * the node's name.
+ * Fails the session after a failure of the connection. If we missed the lease, the error says so. Otherwise it is
+ * `cause` after the node's name.
  */
 static bool fail_connection(struct session *s, const struct err *cause, struct err *e)
 {
@@ -167,7 +171,8 @@ void session_close(struct session *s)
     if (!s)
         return;
     if (s->down && session_fd(s) >= 0)
-        inject_sweep(&s->dist); /* during the first sweep a process that was about to end may have held the name */
+        /* Again: during the first sweep, an ending process may still have held the name of the module. */
+        inject_sweep(&s->dist);
     dist_release(&s->dist);
     buf_release(&s->out);
     free(s->pending);
@@ -237,7 +242,7 @@ static void note_sign_of_life(struct session *s)
     s->pinged = 0;
 }
 
-/* Counts a message that does not answer a request. Such a message is no sign of life. */
+/* Counts an unexpected message. Such a message is no sign of life of the node. */
 static bool count_stray(struct session *s, struct err *e)
 {
     struct err cause;
@@ -312,15 +317,16 @@ static bool take_reply(struct session *s, struct str m, struct err *e)
             s->handlers.reply(s->handlers.data, &reply);
         return true;
     }
-    return s->state == SESSION_STOPPING || count_stray(s, e); /* session_stop() has dropped the pending requests */
+    /* session_stop() has dropped the pending requests, so late answers are expected. */
+    return s->state == SESSION_STOPPING || count_stray(s, e);
 bad:
     err_set(&cause, ERR_RUN, "malformed answer");
     return fail_connection(s, &cause, e);
 }
 
 /*
- * Sets the credit to the bytes that arrive in one second. A larger credit would make stopping slower, because batches
- * that are on their way arrive before the last one.
+ * Sets the credit to the bytes that arrive in one second. A larger credit would make stopping slower, because all
+ * batches on the way arrive before the last one.
  */
 static void measure_line(struct session *s, bool more)
 {
@@ -366,8 +372,8 @@ static bool take_batch(struct session *s, struct str m, struct err *e)
     last = head.flags & ETW_BATCH_LAST;
     measure_line(s, full);
     /*
-     * Pull before the handler runs, so that the next batch is on its way meanwhile. Acknowledge the last batch only
-     * after the handler.
+     * Pull before the handler runs, so that the next batch is on its way meanwhile. A pull also acknowledges batches:
+     * acknowledge the last one only after the handler.
      */
     if (!last && s->allowed && (full || s->unacked >= s->credit / 8))
         ok = send_pull(s, e);
@@ -396,12 +402,15 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
         return false; /* stops dist_read(); session_on_readable() sees GONE and returns true */
     }
     if (s->down)
-        return session_fail(s, &s->why, e); /* the owner's own reason is better than that of the janitor */
+        return session_fail(s, &s->why, e); /* the owner's exit reason says more than the janitor's message */
     answer_gone(reason, s->node.name, &cause);
     return session_fail(s, &cause, e);
 }
 
-/* Gives each step its time once, even if the node reports the step again. */
+/*
+ * Starts the timeout of the step that the node reports. Only a later step than the present one counts; another report
+ * is a stray.
+ */
 static bool take_waits(struct session *s, struct str m, struct err *e)
 {
     struct etf name;
@@ -417,7 +426,7 @@ static bool take_waits(struct session *s, struct str m, struct err *e)
     return known || count_stray(s, e);
 }
 
-/* Moves the deadlines of all pending requests, because the node works on one request at a time. */
+/* Extends the deadlines of all pending requests, because the node works on one request at a time. */
 static bool take_progress(struct session *s, struct str m, struct err *e)
 {
     int64_t done, total, now = net_now();
@@ -461,8 +470,9 @@ static bool on_message(void *data, struct etf message, struct err *e)
 }
 
 /*
- * Handles the end of the linked owner. Usually the janitor then cleans up and sends ETW_MSG_GONE. If the janitor was
- * killed too, or is late on a busy node, the session fails after DOWN_MS with the reason in s->why.
+ * Handles the end of the owner, to which we are linked. Usually the janitor, which loaded the tracer, then cleans up
+ * and sends ETW_MSG_GONE. If the janitor was killed too, or is late on a busy node, the session fails after DOWN_MS
+ * with the error s->why.
  */
 static bool on_down(void *data, struct etf reason, struct err *e)
 {
@@ -479,10 +489,7 @@ static bool on_down(void *data, struct etf reason, struct err *e)
     return true;
 }
 
-/*
- * Counts a part of a large message as a sign of life, for slow lines, but only if PART_LEAST more bytes of it have
- * come.
- */
+/* Takes a part of a large message as a sign of life, for slow lines, if it has at least PART_LEAST new bytes. */
 static void look_at_part(struct session *s)
 {
     if (s->state != SESSION_BOOTING && s->dist.len >= s->part + PART_LEAST)
@@ -531,9 +538,9 @@ static bool something_came(const struct session *s)
 }
 
 /*
- * Extends all deadlines by the time in which the node could not be heard: either this process was stopped, so this call
- * comes late, or it served another session while messages of this node waited unread. If session_on_readable() ran
- * since the last call, waiting messages extend no deadline, because they may be strays.
+ * Extends all deadlines by the time in which we could not hear the node. Either this process was stopped, so that this
+ * call comes late, or it worked on other sessions while messages of this node waited unread. If session_on_readable()
+ * ran since the last call, unread messages extend no deadline, because they may be strays.
  */
 static void extend_deadlines(struct session *s, int64_t now)
 {
@@ -560,8 +567,8 @@ static bool fail_silent(struct session *s, const char *what, int seconds, struct
 }
 
 /*
- * Extends the deadline while the first message is still arriving on a slow line. Bytes sent after that message, such as
- * ticks, do not count.
+ * Extends the deadline while the first message is still arriving over a slow line. Bytes sent after that message, such
+ * as ticks, do not count.
  */
 static void extend_boot_deadline(struct session *s, int64_t now)
 {
@@ -590,7 +597,7 @@ static bool give_up(struct session *s, struct err *e)
         dist_release(&s->dist);
         return true;
     }
-    inject_sweep(&s->dist); /* the janitor may have been killed since the first sweep */
+    inject_sweep(&s->dist); /* again: the janitor may have been killed since the first sweep */
     return session_fail(s, &s->why, e);
 }
 
@@ -657,7 +664,7 @@ struct session *session_open(struct node_conn *conn, const struct session_option
     s->handlers = *handlers;
     s->allowed = !options->hold;
     s->overwrites = options->overwrites;
-    s->least = CREDIT_LEAST + 2 * options->size; /* always room for an event of the largest size */
+    s->least = CREDIT_LEAST + 2 * options->size; /* a pull always allows an event of the largest size */
     s->credit = 2 * s->least;
     memcpy(s->node.name, conn->node, sizeof s->node.name);
     dist_init(&s->dist, conn);

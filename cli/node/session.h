@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A session traces on one node, from the first message until the node confirms that nothing of the companion is left.
+ * A session traces on one node. It begins with the first message, and ends when the node has confirmed that nothing of
+ * the companion is left. The owner is the tracer's process on the node.
  *
- * The caller polls session_fd() for input and then calls session_on_readable(). It calls session_tick() no later than
- * at the time that the previous call returned. Nothing here waits.
+ * The caller polls session_fd() for input and then calls session_on_readable(). It calls session_tick() at the latest
+ * at the time that the previous session_tick() returned. Nothing here waits.
  *
  *   BOOTING    the boot message is sent; the owner has not answered
- *   READY      the node answers requests, and sends batches as pulls allow
- *   STOPPING   stop is sent; the remaining batches follow, the last one marked ETW_BATCH_LAST
- *   GONE       the node has confirmed that session, module, processes and files are gone, or is late to do so:
- *              session_remains()
- *   FAILED     the connection is closed; the node cleans up by itself within its lease
+ *   READY      the node answers requests, and sends batches of events when the client pulls them
+ *   STOPPING   session_stop() was called; the remaining batches follow, the last one marked ETW_BATCH_LAST
+ *   GONE       the node has confirmed that trace session, module, processes and files are gone, or has not
+ *              confirmed it in time: session_remains()
+ *   FAILED     the connection is closed; the node cleans up by itself within its lease of ten seconds
  *
- * BOOTING -> READY | FAILED; READY -> STOPPING | FAILED; STOPPING -> GONE | FAILED. Only these functions change the
- * state, and they run on the caller's thread. A function that returns false has set the state to FAILED and filled err.
+ * BOOTING -> READY | FAILED; READY -> STOPPING | FAILED; STOPPING -> GONE | FAILED. Only the functions of this header
+ * change the state, on the caller's thread. A function that returns false has set the state to FAILED and filled err.
  * session_close() may be called in any state, but not from a handler.
  */
 #ifndef ETRACE_SESSION_H
@@ -23,46 +24,51 @@
 #include "../ground/buf.h"
 #include "connect.h"
 
-#define SESSION_QUICK_MS 5000 /* patience_ms of commands that only ask questions */
+#define SESSION_QUICK_MS 5000 /* patience_ms for commands that only ask questions */
 
 enum session_state { SESSION_BOOTING, SESSION_READY, SESSION_STOPPING, SESSION_GONE, SESSION_FAILED };
 
-/* Options of the tracer on the node, fixed for the life of the session. A value of 0 means the default. */
+/* Options of the tracer on the node, which never change during a session. A value of 0 means the default. */
 struct session_options {
-    uint32_t size;         /* bytes captured of a term; default 1024 */
-    uint32_t depth, items; /* nesting levels captured, and elements of one container; default 16, 128 */
-    uint64_t limit;        /* events; default no limit */
-    uint64_t rate;         /* events a second; default no limit */
-    /* bytes of a thread's ring, a power of two (default: the node decides); number of rings (default 64) */
+    uint32_t size; /* most bytes that the node captures of a term; default 1024 */
+    /* Most nesting levels, and most elements of one container, that the node captures; default 16, 128. */
+    uint32_t depth, items;
+    uint64_t limit; /* most events in all; default no limit */
+    uint64_t rate;  /* most events a second; default no limit */
+    /* Bytes of each thread's ring, a power of two (default: the node decides), and the number of rings (default 64). */
     uint32_t ring_bytes, rings;
-    bool overwrites;      /* the rings overwrite their oldest events, and the node sends them after session_stop() */
-    uint32_t most_ms;     /* with `overwrites`: the age of the oldest event to send; 0: any */
+    /* Flight recorder: rings overwrite their oldest events, and the node sends them after session_stop(). */
+    bool overwrites;
+    uint32_t most_ms;     /* with `overwrites`: age of the oldest event that the node sends; 0: any age */
     bool triggers;        /* with `overwrites`: a result that passes the filter of the request takes a snapshot */
     bool system_triggers; /* with `triggers`: system events take snapshots, too */
-    uint32_t after_ms;    /* with `overwrites`: a snapshot also has the events of this time after its cause */
-    uint32_t interval_ms; /* with `triggers`: the least time from the end of a snapshot to the next one */
+    uint32_t after_ms;    /* with `overwrites`: time after its cause for which a snapshot still takes events */
+    uint32_t interval_ms; /* with `triggers`: least time from the end of one snapshot to the beginning of the next */
     const struct str *redact; /* keys whose values stay on the node */
     size_t nredact;
-    uint64_t memory;      /* bytes by which the node may grow; default: tracer_memory.hrl; UINT64_MAX: no limit */
-    bool hold;            /* pull no batches before session_pull_allowed() allows it */
-    int patience_ms;      /* a node without a sign of life for this long is lost; default 20 s */
-    const char *leftover; /* a socket to which the node writes events that it has not sent when it ends; NULL: none */
-    bool fallback;        /* use the fallback tracer even if the NIF would load (for tests) */
+    /* Bytes by which the node's memory may grow; default: see tracer_memory.hrl; UINT64_MAX: no limit. */
+    uint64_t memory;
+    bool hold;       /* pull no batches until session_pull_allowed() allows it */
+    int patience_ms; /* how long the node may be silent until it counts as lost; default 20 s */
+    /* Path of a socket to which an ending node writes the events that it has not sent; NULL: none. */
+    const char *leftover;
+    bool fallback; /* use the tracer without the NIF even if the NIF would load (for tests) */
 };
 
-/* The owner's first answer. All texts are safe to print. */
+/* The description of the node in the owner's first answer. All texts are safe to print. */
 struct session_node {
-    char name[NODE_NAME_MAX + 1]; /* name from the handshake */
+    char name[NODE_NAME_MAX + 1]; /* the node's name from the handshake */
     int otp;                      /* 27 */
     char otp_version[32];         /* "27.3.4.1", or "29" if the node does not know more */
     char erts[32];                /* "15.2.7.1" */
     char arch[64];
-    uint32_t creation; /* distinguishes incarnations of a node name; every pid, port and reference contains it */
+    /* Distinguishes restarts of a node with the same name; each pid, port and reference contains it. */
+    uint32_t creation;
     int schedulers, wordsize;
     uint64_t processes;
     uint64_t uptime_ms;
     int64_t ospid;
-    bool fallback; /* the NIF is not loaded; the tracer is the Erlang process with hard limits */
+    bool fallback; /* the NIF is not loaded, so an Erlang process with hard limits traces instead */
     char fallback_why[400];
     uint64_t boot_ns; /* time from the boot message to the owner's answer, by our clock */
 };
@@ -70,24 +76,25 @@ struct session_node {
 struct session_reply {
     uint32_t id;
     bool ok;          /* true: {ok, Term}; false: {error, Term} */
-    struct etf term;  /* borrowed until the handler returns */
+    struct etf term;  /* the answer; valid until the handler returns */
     const char *node; /* name of the node, for messages; may be NULL */
 };
 
-/* A reading of the node's clocks. All times are in nanoseconds. */
+/* A reading of the node's clocks, in nanoseconds. */
 struct session_time {
-    int64_t mono, wall;  /* on the node */
+    int64_t mono, wall;  /* the node's monotonic and wall clock */
     int64_t sent, heard; /* our CLOCK_MONOTONIC when the request was sent and when the answer came */
 };
 
-/* Called by session_on_readable(). The arguments are borrowed until the handler returns. */
+/* session_on_readable() calls these handlers. Their arguments are valid until the handler returns. */
 struct session_handlers {
     void *data;
     void (*ready)(void *data, const struct session_node *node); /* may be NULL */
-    void (*batch)(void *data, const void *batch, size_t len);   /* struct etw_batch and its sections; not verified */
+    /* Gets a struct etw_batch with its sections, not verified. */
+    void (*batch)(void *data, const void *batch, size_t len);
     void (*reply)(void *data, const struct session_reply *reply);
     void (*time)(void *data, const struct session_time *time); /* may be NULL */
-    /* May be NULL. done: number of functions armed so far; all: their total number. */
+    /* May be NULL. Gets the number of functions armed so far, and their total number. */
     void (*progress)(void *data, int64_t done, int64_t all);
     void (*wire)(void *data, bool sent, struct str message); /* may be NULL; gets each message to and from the owner */
 };
@@ -95,26 +102,27 @@ struct session_handlers {
 struct session;
 
 /*
- * Takes ownership of the connection, sends the boot message and copies the handlers. On failure returns NULL and fills
+ * Takes ownership of the connection, copies the handlers and sends the boot message. On failure returns NULL and fills
  * err.
  */
 struct session *session_open(struct node_conn *conn, const struct session_options *options,
                              const struct session_handlers *handlers, struct err *e);
 /*
- * Closes the connection and frees the session; accepts NULL. Without an earlier session_stop() the node notices that
- * the connection is closed, and ends the session by itself.
+ * Closes the connection and frees the session; accepts NULL. If session_stop() was not called before, the node ends the
+ * session when it notices the closed connection.
  */
 void session_close(struct session *s);
 
 int session_fd(const struct session *s); /* returns -1 in the states GONE and FAILED */
-/* Returns true if session_on_readable() is also due when session_fd() is writable. */
+/* Returns true if unsent bytes wait. Then the caller also calls session_on_readable() when session_fd() is writable. */
 bool session_wants_write(const struct session *s);
 enum session_state session_state(const struct session *s);
-/* Returns true if the state is GONE, but the node has not confirmed that nothing is left on it. */
+/* Returns true if the state is GONE, but the node has not confirmed in time that nothing is left on it. */
 bool session_remains(const struct session *s);
 /* Returns true if the state is FAILED because the node stopped answering or closed the connection. */
 bool session_lost(const struct session *s);
-const struct session_node *session_node(const struct session *s); /* complete from READY on; before, only the name */
+/* Complete from READY on; before, it has only the name. */
+const struct session_node *session_node(const struct session *s);
 
 /*
  * Sends pending bytes, reads available messages and calls the handlers. Returns false if the state is FAILED, and true
@@ -123,29 +131,29 @@ const struct session_node *session_node(const struct session *s); /* complete fr
 bool session_on_readable(struct session *s, struct err *e);
 
 /*
- * Renews the lease, pings a silent owner, and fails the session of a silent node. `now_ms` is session_now(). *ret_next
- * is the time by which session_tick() must be called again. A sign of life is a batch, an answer, progress, or a large
- * part of a message. Time in which messages of the node waited here unread, or in which this process was stopped, does
- * not count as silence.
+ * Renews the lease, pings an owner that is silent, and fails the session if the node stays silent. `now_ms` is
+ * session_now(). *ret_next is the time by which session_tick() must be called again. Signs of life, which end a
+ * silence, are a batch, an answer, progress, and a large part of a message. Time does not count as silence if messages
+ * of the node waited here unread, or if this process was stopped.
  */
 bool session_tick(struct session *s, int64_t now_ms, int64_t *ret_next, struct err *e);
 int64_t session_now(void); /* milliseconds of the monotonic clock */
 
 /*
- * Allows or forbids to pull batches, which is forbidden while the output is blocked. Batches that were already pulled,
- * at most 2 MiB, still come. Initially allowed, unless session_options.hold is set.
+ * Allows or forbids pulling batches; callers forbid it while their output is blocked. Batches that the client has
+ * already pulled, at most 2 MiB, still come. Pulling is allowed at first, unless session_options.hold is set.
  */
 bool session_pull_allowed(struct session *s, bool allowed, struct err *e);
 
 /*
- * Sends a request, one term with the version byte 131. The answer carries *ret_id. session_tick() fails if there is no
- * answer within timeout_ms; progress of the node restarts this time.
+ * Sends a request, one term with the version byte 131. The answer has the id *ret_id. session_tick() fails if there is
+ * no answer within timeout_ms. If the node reports progress, this time starts again.
  */
 bool session_request(struct session *s, struct str term, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Asks for the node's time, and for a batch, which may be empty except for its watermark. The `time` handler gets the
- * answer.
+ * Asks for the node's time, which the `time` handler gets. The node also sends a batch, which may have no events but
+ * has a watermark.
  */
 bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
@@ -156,9 +164,10 @@ bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struc
 bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Ends tracing on the node. The remaining batches follow, and then the state becomes GONE. It becomes GONE also if no
- * batch comes for ten seconds, batches come for twenty seconds, or the node does not confirm the end within five
- * seconds. Does nothing unless the state is READY.
+ * Ends tracing on the node. The node sends the remaining batches and confirms that nothing is left on it. Then the
+ * state becomes GONE. The state becomes GONE, too, after ten seconds without a batch, after twenty seconds of batches
+ * (with `overwrites`: ten minutes), or if the node does not confirm the end within five seconds. Does nothing unless
+ * the state is READY.
  */
 bool session_stop(struct session *s, struct err *e);
 
