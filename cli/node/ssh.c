@@ -22,27 +22,30 @@
 #include "../ground/thread.h"
 #include "../ground/utf8.h"
 
-#define SHELL_MS 10000  /* limit of a command in the shell of the other host */
-#define LOOK_MS 200     /* interval at which to look whether ssh has logged in */
-#define LEAVE_MS 1000   /* time that ssh may take to end by itself */
-#define PASS_ON_MS 1000 /* age at which a message of ssh is printed: ssh went on, so the message is not why it ends */
-#define END_MS 50       /* time that ssh may take to end after its connection has ended */
+#define SHELL_MS 10000 /* time limit of a command in the shell of the other host */
+#define LOOK_MS 200    /* interval between two checks whether ssh has logged in */
+#define LEAVE_MS 1000  /* time in which ssh may end by itself before it is killed */
+/* Silence of ssh after which its messages are printed: ssh goes on, so they do not explain a failure. */
+#define PASS_ON_MS 1000
+#define END_MS 50 /* time in which ssh may end after its connection has ended */
 #define SAID_MOST 4096
-#define SHELL_NOISE 65536 /* bytes that start files may print */
+#define SHELL_NOISE 65536 /* most bytes that the start files of the shell may print */
 
 struct ssh {
     char *host;
-    _Atomic pid_t pid; /* leader of the process group of ssh and its ProxyJump or ProxyCommand; 0: no ssh runs */
-    int fd, said_fd;   /* the shell's input and output, and the messages of ssh */
-    char control[104]; /* path of the control socket; shorter than sun_path: ssh adds 17 characters for a moment */
-    char mark[33];     /* a random word that ends each answer of the shell */
-    bool ready;        /* the shell has answered */
-    struct buf said;   /* the last messages of ssh */
-    pid_t *others;     /* processes of the connections */
+    /* The first ssh, which leads a process group with its ProxyJump or ProxyCommand; 0: no ssh runs. */
+    _Atomic pid_t pid;
+    int fd, said_fd; /* the shell's input and output; the messages of ssh */
+    /* Path of the control socket; shorter than sun_path, because ssh appends 17 characters while it makes it. */
+    char control[104];
+    char mark[33];   /* a random word that ends each answer of the shell */
+    bool ready;      /* the shell has answered */
+    struct buf said; /* the last messages of ssh */
+    pid_t *others;   /* the ssh processes of the connections */
     size_t nothers, cap;
 };
 
-/* The terminal, which belongs to ssh while ssh logs in: there ssh asks for passwords, and Ctrl-C ends ssh. */
+/* The terminal. It belongs to ssh while ssh logs in: ssh asks for passwords on it, and Ctrl-C ends ssh. */
 struct ssh_tty {
     int fd; /* -1: no terminal, or this program is in the background */
     struct termios before;
@@ -52,7 +55,7 @@ static pthread_mutex_t ssh_lock = PTHREAD_MUTEX_INITIALIZER; /* guards ssh_one w
 static struct ssh ssh_one = {.fd = -1, .said_fd = -1};
 static struct ssh_tty ssh_tty = {.fd = -1};
 static bool ssh_logged_in_once, ssh_batch;
-static atomic_bool ssh_over; /* set when this program ends: start no other ssh */
+static atomic_bool ssh_over; /* this program ends, so no other ssh may start */
 
 bool ssh_check(const char *host, struct err *e)
 {
@@ -103,10 +106,10 @@ static void ssh_give_back_terminal(void)
 /* The descriptors of a new program. */
 struct ssh_pipes {
     int in, out, err;
-    bool session; /* give the program a session of its own, where it cannot use the terminal */
+    bool session; /* give the program a session of its own, in which it cannot use the terminal */
 };
 
-/* Prepares the new process before it runs the program. */
+/* Runs in the new process, before the program. */
 static void ssh_prepare(void *data)
 {
     const struct ssh_pipes *p = data;
@@ -119,7 +122,7 @@ static void ssh_prepare(void *data)
         signal(SIGTTOU, SIG_IGN);
         tcsetpgrp(ssh_tty.fd, getpid());
         signal(SIGTTOU, SIG_DFL);
-        signal(SIGTSTP, SIG_IGN); /* no shell would continue ssh */
+        signal(SIGTSTP, SIG_IGN); /* no shell would continue a stopped ssh */
     }
     dup2(p->in, STDIN_FILENO);
     dup2(p->out, STDOUT_FILENO);
@@ -133,7 +136,10 @@ static void ssh_close(int *fd)
     *fd = -1;
 }
 
-/* Chooses a random mark, and a path for the control socket that ssh neither expands nor rejects as too long. */
+/*
+ * Chooses a random mark and a path for the control socket. Skips directories whose names ssh would expand, or would
+ * reject as too long.
+ */
 static bool ssh_control_path(struct ssh *s)
 {
     const char *dirs[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
@@ -153,7 +159,7 @@ static bool ssh_control_path(struct ssh *s)
     return false;
 }
 
-/* ---- what ssh says ---- */
+/* ---- the messages of ssh ---- */
 
 static void ssh_hear(struct ssh *s)
 {
@@ -173,7 +179,10 @@ static void ssh_hear(struct ssh *s)
     }
 }
 
-/* Copies the last line that may name a cause, without the prefix "ssh: ", or an empty text if there is no such line. */
+/*
+ * Copies the last message of ssh that may name a cause, without the prefix "ssh: ". Copies an empty text if there is
+ * none.
+ */
 static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 {
     const char *text = buf_cstr(&s->said), *at = text + strlen(text), *end;
@@ -194,7 +203,7 @@ static void ssh_last_line(struct ssh *s, char *ret, size_t size)
 
 /*
  * Prints and clears the messages of ssh, such as the address of a page to visit, or a request to touch a key. The
- * caller waits for PASS_ON_MS before, because ssh_failed() reports the last message of an ssh that ends.
+ * caller first waits for PASS_ON_MS, because the last message of an ssh that ends is for ssh_failed().
  */
 static void ssh_pass_on(struct ssh *s)
 {
@@ -213,7 +222,7 @@ static void ssh_pass_on(struct ssh *s)
 
 /* ---- what the shell prints ---- */
 
-/* Returns false at the end of the stream. */
+/* Appends bytes that the shell has printed. Returns false at the end of its output. */
 static bool ssh_read_some(struct ssh *s, struct buf *b)
 {
     const ssize_t n = recv(s->fd, buf_room(b, 4096), 4096, MSG_DONTWAIT);
@@ -222,7 +231,10 @@ static bool ssh_read_some(struct ssh *s, struct buf *b)
     return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-/* Returns the end of the answer, where the line with the mark begins, or NULL if the answer has not ended. */
+/*
+ * Returns the end of the shell's answer, which is where the line with the mark begins. Returns NULL if the answer has
+ * not ended.
+ */
 static const char *ssh_marked(const struct ssh *s, const struct buf *b)
 {
     char line[sizeof s->mark + 2];
@@ -267,8 +279,8 @@ static int ssh_stop(struct ssh *s)
             waitpid(pid, &status, 0);
         }
     }
-    kill(-pid, SIGTERM); /* a program of ProxyCommand may go on */
-    unlink(s->control);  /* if ssh was killed */
+    kill(-pid, SIGTERM); /* the program of ProxyCommand may still run */
+    unlink(s->control);  /* ssh leaves the socket behind if it was killed */
     ssh_hear(s);
     ssh_close(&s->said_fd);
     s->ready = false;
@@ -276,8 +288,7 @@ static int ssh_stop(struct ssh *s)
 }
 
 /*
- * Removes the connections whose programs have ended. If `all` is true, first sends SIGTERM to each program and waits
- * for it.
+ * Removes the connections whose ssh has ended. If `all` is true, first sends SIGTERM to each ssh and waits for its end.
  */
 static void ssh_reap_others(struct ssh *s, bool all)
 {
@@ -307,7 +318,7 @@ static int ssh_start(struct ssh *s)
     }
     fcntl(said[0], F_SETFL, O_NONBLOCK);
     if (!ssh_logged_in_once)
-        ssh_take_terminal(); /* a later login would ask in the middle of a trace */
+        ssh_take_terminal(); /* only now: a later login would ask in the middle of a trace */
     char *const all[] = {"ssh",
                          "-T",
                          "-a",
@@ -347,7 +358,7 @@ static bool ssh_failed(struct ssh *s, int status, struct err *e)
 
     ssh_last_line(s, line, sizeof line);
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)
-        kill(getpid(), SIGINT); /* Ctrl-C at a question of ssh is for this program, too */
+        kill(getpid(), SIGINT); /* the user pressed Ctrl-C at a question of ssh, and means this program, too */
     if (*line)
         err_set(e, ERR_NODE, "ssh cannot log in to %.100s: %s", s->host, line);
     else if (WIFSIGNALED(status))
@@ -371,7 +382,7 @@ static bool ssh_no_shell(struct ssh *s, const char *what, struct err *e)
     return false;
 }
 
-/* Waits until the shell has printed the mark. Skips the output of start files before the mark. */
+/* Waits until the shell has printed the mark. Drops the output of start files before the mark. */
 static bool ssh_await_shell(struct ssh *s, struct err *e)
 {
     struct buf heard = {0};
@@ -396,7 +407,7 @@ static bool ssh_await_shell(struct ssh *s, struct err *e)
     if (found)
         return true;
     const int status = ssh_stop(s);
-    /* ssh itself fails with status 255. Any other status is that of the command on the other host. */
+    /* ssh itself fails with status 255. Another status is from the command on the other host. */
     if (ended && WIFEXITED(status) && WEXITSTATUS(status) != 255)
         return ssh_no_shell(s, "no shell starts there", e);
     return logged_in ? ssh_no_shell(s, "its shell does not answer", e) : ssh_failed(s, status, e);
@@ -458,7 +469,7 @@ static bool ssh_report_lost(struct ssh *s, enum err_status status, struct err *e
 
 bool ssh_report_end(struct ssh *s, struct err *e)
 {
-    if (pthread_mutex_trylock(&ssh_lock)) /* another thread talks to its shell */
+    if (pthread_mutex_trylock(&ssh_lock)) /* another thread is using the shell */
         return false;
     const bool ended = ssh_is_over(s, END_MS);
     if (ended)
@@ -476,7 +487,7 @@ bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, 
     pthread_mutex_lock(&ssh_lock);
     buf_printf(&ask, "{ %s\n} </dev/null; printf '\\n%%s\\n' %s\n", commands, s->mark);
     buf_clear(ret);
-    buf_room(ret, most + 1024); /* at once, because growing would leave copies of secrets behind */
+    buf_room(ret, most + 1024); /* all room at once: growing the buffer would leave copies of secrets behind */
     enum net_status status = s->fd < 0 ? NET_CLOSED : net_write(s->fd, ask.data, ask.len, deadline);
     while (status == NET_OK && !(end = ssh_marked(s, ret)) && ret->len <= most + sizeof s->mark) {
         status = net_wait(s->fd, POLLIN, deadline);
@@ -489,7 +500,7 @@ bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, 
     if (ok) {
         ret->len = (size_t)(end - ret->data);
         ret->data[ret->len] = 0;
-    } else if (status == NET_OK) { /* the rest of this answer would be taken for the next one */
+    } else if (status == NET_OK) { /* or else the rest of this answer would be taken for the next answer */
         ssh_stop(s);
         err_set(e, ERR_NODE, "the shell on %.100s answers with more than %zu bytes", s->host, most);
     } else if (status == NET_TIMEOUT) {
@@ -541,7 +552,10 @@ enum net_status ssh_connect(struct ssh *s, const char *address, int port, int *r
     snprintf(to, sizeof to, "%s:%d", address, port);
     pthread_mutex_lock(&ssh_lock);
     buf_clear(&s->said);
-    /* If the first ssh has ended, this one must not log in by itself: its ProxyCommand is a program that fails. */
+    /*
+     * If the first ssh has ended, this ssh must not log in by itself. Therefore its ProxyCommand is a program that
+     * fails.
+     */
     char *const all[] = {"ssh",
                          "-F",
                          "/dev/null",

@@ -2,12 +2,14 @@
 /*
  * Reaches another host through the system's program ssh.
  *
- * The first ssh logs in and starts a shell there, so the user authenticates once. Each connection to a port of that
- * host is another ssh, which needs no authentication: it asks the first one through a socket that only this user can
- * open (ControlPath, -W). When this program ends, the shell's input ends, and so do the first ssh and all connections.
+ * The first ssh logs in and starts a shell on the other host, so the user authenticates once. Each connection to a port
+ * of that host is another ssh, which needs no authentication: it asks the first ssh through a socket that only this
+ * user can open (ControlPath, -W). When this program ends, the shell's input ends. Then the first ssh and all
+ * connections end, too.
  *
- * ssh_open() waits for as long as ssh does, and ssh may ask for a password on the terminal. The other functions wait
- * until a deadline, or ten seconds for the shell. All of them are for threads that may wait (connect.h).
+ * ssh_open() waits for as long as ssh does, and ssh may ask for a password on the terminal. The functions that use the
+ * shell wait for at most ten seconds. ssh_check(), ssh_host(), ssh_report_end() and ssh_end() may be called on the main
+ * thread. All other functions are for threads that may wait (connect.h).
  */
 #ifndef ETRACE_SSH_H
 #define ETRACE_SSH_H
@@ -22,36 +24,36 @@ struct ssh;
 bool ssh_check(const char *host, struct err *e);
 
 /*
- * Logs in, unless this program has a running ssh to this host. The result lives until ssh_end(). Returns NULL and sets
- * *e on failure.
+ * Logs in, unless this program has a running ssh to this host. The result is valid until ssh_end(). Returns NULL and
+ * sets *e on failure.
  */
 struct ssh *ssh_open(const char *host, struct err *e);
-const char *ssh_host(const struct ssh *s); /* the host as the user gave it */
+const char *ssh_host(const struct ssh *s); /* returns the host as the user typed it */
 
 /*
- * Runs commands in the shell and sets *ret to what they print, with a NUL beyond its length. Fails if they print more
- * than `most` bytes.
+ * Runs commands in the shell of the other host, and sets *ret to their output, with a NUL after its last byte. Fails if
+ * the output has more than `most` bytes.
  */
 bool ssh_ask(struct ssh *s, const char *commands, size_t most, struct buf *ret, struct err *e);
 bool ssh_look(struct ssh *s, struct ssh_look *ret, struct err *e);
-/* Lists only the sockets, which is quicker. */
+/* Lists only the sockets, which is quicker than ssh_look(). */
 bool ssh_look_sockets(struct ssh *s, struct ssh_look *ret, struct err *e);
 
 /*
- * Connects to an address of that host. If nothing listens there, *ret_fd is valid but closes without a byte: see
- * ssh_denied().
+ * Connects to an address of the other host. If nothing listens at the address, *ret_fd is valid, but closes without a
+ * byte: see ssh_denied().
  */
 enum net_status ssh_connect(struct ssh *s, const char *address, int port, int *ret_fd);
 /*
- * Call it after a descriptor of ssh_connect() has closed without a byte. Returns true, and the reason, if ssh could not
- * connect to the address at all.
+ * Returns true, and sets `ret` to the reason, if ssh could not connect to the address at all. Call it after a
+ * descriptor of ssh_connect() closed without a byte.
  */
 bool ssh_denied(struct ssh *s, char *ret, size_t size);
 void ssh_denied_error(const struct ssh *s, int port, const char *why, struct err *e);
 
 /*
- * Call it after a connection ended. Returns true and sets *e if ssh itself has ended. Returns false also if another
- * thread is using the shell. Waits for a moment at most.
+ * Returns true and sets *e if ssh itself has ended. Returns false, too, if another thread is using the shell. Waits for
+ * a moment at most. Call it after a connection ended.
  */
 bool ssh_report_end(struct ssh *s, struct err *e);
 

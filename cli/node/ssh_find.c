@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SHOWN 200 /* bytes of names in a message */
+#define SHOWN 200 /* bytes after which a message lists no more names */
 
 enum epmd_answer ssh_ask_epmd(void *data, struct epmd_names *ret, struct err *e)
 {
@@ -26,7 +26,7 @@ enum epmd_answer ssh_ask_epmd(void *data, struct epmd_names *ret, struct err *e)
 
 /* ---- names ---- */
 
-/* Copies the part of the name before the @. */
+/* Copies the part of a node's name before the @. */
 static void alive_of(const char *name, char ret[256])
 {
     snprintf(ret, 256, "%.*s", (int)MIN(strcspn(name, "@"), (size_t)255), name);
@@ -38,7 +38,10 @@ static void place_name(struct place *p, const char *alive, const char *host)
     snprintf(p->name, sizeof p->name, "%.255s@%.255s", alive, p->host);
 }
 
-/* Sets the name of a node whose name has no host: the host is the first part of what the other host calls itself. */
+/*
+ * Sets the name of a node from a name without a host. The host becomes what the other host calls itself, up to the
+ * first dot.
+ */
 static void place_alive(struct place *p, const struct ssh_places *s, const char *alive)
 {
     char own[256];
@@ -48,7 +51,8 @@ static void place_alive(struct place *p, const struct ssh_places *s, const char 
 }
 
 /*
- * Takes the process. Also takes the name from its command line if that name has a host and matches `alive` (NULL: any).
+ * Sets the process of the node. Also takes the node's name from the command line of the process, if that name has a
+ * host and matches `alive` (NULL: any name), and if /proc shows the sockets of the process.
  */
 static void place_vm(struct place *p, const struct vm *vm, const char *alive)
 {
@@ -76,8 +80,8 @@ static int port_known(const struct epmd_names *names, const char *alive)
 }
 
 /*
- * Returns the process that was started with exactly this name, or else the only one with this part before the @, or
- * NULL.
+ * Returns the process that was started with exactly this name. If there is none, returns the only process whose name
+ * has `alive` before the @, or NULL.
  */
 static const struct vm *vm_of_name(const struct vms *v, const char *name, const char *alive)
 {
@@ -186,7 +190,10 @@ static const struct vm *vm_of_process(const struct vms *v, long ospid)
     return NULL;
 }
 
-/* Finds a node by its process. epmd may know the node under a name that its command line does not have. */
+/*
+ * Finds a node by its process. Leaves p->named false if the process has ports, because epmd and the node may use
+ * another name than the command line.
+ */
 static bool find_there_vm(const struct ssh_places *s, const struct vm *vm, struct place *p, struct err *e)
 {
     struct node_target named = {.name = vm->arguments.name};
@@ -235,7 +242,10 @@ static bool several_there(const struct ssh_places *s, const char *text, struct e
     return false;
 }
 
-/* Finds the node if the user named none: the only one that epmd knows or that a process with a name shows. */
+/*
+ * Finds the only node of the host, for a user who named none. Counts the nodes that epmd knows, and other processes
+ * with a name and a port.
+ */
 static bool find_there_only(const struct ssh_places *s, struct place *p, struct err *e)
 {
     const struct vms *v = &s->look->vms;

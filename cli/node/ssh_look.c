@@ -14,18 +14,18 @@
 #define VMS_MOST 1024
 
 /*
- * A line is a word and its value:
+ * Each line is a word and a value:
  *
- *     uid 1000, host h1, net net:[4026531840]     of this user, this host and this shell
- *     listen ADDRESS:PORT UID INODE               a listening socket, as /proc/net/tcp and tcp6 have it
- *     process 4711                                a process that may run Erlang; the lines below are about it
- *     owner 1000, space net:[4026531840]          its user and its network namespace
- *     inode INODE                                 a listening socket that it has
- *     hidden                                      /proc does not show its descriptors
- *     arg TEXT                                    one of its arguments; a line end in it became \001
- *     end                                         of the look
+ *     uid 1000, host h1, net net:[4026531840]     the user, the host's name, the shell's network namespace
+ *     listen ADDRESS:PORT UID INODE               a listening socket, in the form of /proc/net/tcp and tcp6
+ *     process 4711                                a process that may run Erlang; the next lines describe it
+ *     owner 1000, space net:[4026531840]          the process's user and its network namespace
+ *     inode INODE                                 a listening socket of the process
+ *     hidden                                      /proc does not show the descriptors of the process
+ *     arg TEXT                                    an argument of the process; line ends in it became \001
+ *     end                                         the last line
  *
- * erlexec always adds -bindir to the arguments of a virtual machine.
+ * ssh_look_script looks for -bindir, which erlexec adds to the arguments of every virtual machine.
  */
 #define ABOUT_HOST                                                                                                     \
     "LC_ALL=C; export LC_ALL; echo \"uid $(id -u)\"; read -r h </proc/sys/kernel/hostname; echo \"host $h\"\n"         \
@@ -35,7 +35,10 @@
     "echo \"$listen\"\n"
 
 const char ssh_look_sockets_script[] = ABOUT_HOST "echo end\n";
-/* Starts few programs for each process. The pattern of the first grep does not match grep itself. */
+/*
+ * Starts only a few programs for each process. The first grep does not find itself, because its pattern does not match
+ * its own command line.
+ */
 const char ssh_look_script[] = ABOUT_HOST
     "sockets=$(echo \"$listen\" | sed 's/.* \\(.*\\)/socket:[\\1]/')\n"
     "for f in $(grep -ls -e '-bindi[r]' /proc/[0-9]*/cmdline); do p=${f%/cmdline}; echo \"process ${p#/proc/}\"\n"
@@ -44,9 +47,7 @@ const char ssh_look_script[] = ABOUT_HOST
     "ls -l $p/fd | grep -F -e \"$sockets\" | sed -n 's/.*socket:\\[\\([0-9]*\\)\\]$/inode \\1/p'\n"
     "tr '\\000\\012' '\\012\\001' <$f | sed 's/^/arg /'; echo; done; echo end\n";
 
-/*
- * Quotes a text for any shell. command_line_word() may write $'...', which some shells take for a $ and other quotes.
- */
+/* Does not use command_line_word(), which may write $'...': some shells do not know that form. */
 void ssh_quote(struct buf *b, const char *text)
 {
     buf_char(b, '\'');
@@ -61,8 +62,8 @@ void ssh_quote(struct buf *b, const char *text)
 /* ---- addresses ---- */
 
 /*
- * Writes the address with which ssh reaches a listener; for a socket that listens on all addresses, the loopback
- * address. Returns false if `hex` is malformed.
+ * Writes the address at which ssh reaches a listening socket: the loopback address if the socket listens on all
+ * addresses. Returns false if `hex` is malformed.
  */
 static bool look_address(const char *hex, char ret[64])
 {
@@ -70,14 +71,17 @@ static bool look_address(const char *hex, char ret[64])
     char text[INET6_ADDRSTRLEN];
     const size_t len = strlen(hex);
 
-    /* The kernel prints words in the order of its processor. Machines with an OTP of today are little-endian. */
+    /*
+     * The kernel prints words in its own byte order. This reads them correctly if the other host has our byte order:
+     * machines with a current OTP are little-endian.
+     */
     if (len == 8 && sscanf(hex, "%8x", &words[0]) == 1) {
         words[0] = words[0] ? words[0] : htonl(INADDR_LOOPBACK);
         return inet_ntop(AF_INET, words, ret, 64) != NULL;
     }
     if (len != 32 || sscanf(hex, "%8x%8x%8x%8x", &words[0], &words[1], &words[2], &words[3]) != 4)
         return false;
-    if (!words[0] && !words[1] && words[2] == htonl(0xffff)) { /* an IPv4 address in IPv6 */
+    if (!words[0] && !words[1] && words[2] == htonl(0xffff)) { /* an IPv4 address that is mapped to IPv6 */
         words[3] = words[3] ? words[3] : htonl(INADDR_LOOPBACK);
         return inet_ntop(AF_INET, &words[3], ret, 64) != NULL;
     }
@@ -91,13 +95,13 @@ static bool look_address(const char *hex, char ret[64])
 
 /* ---- lines ---- */
 
-/* The state of a reader between two lines. */
+/* The state of ssh_look_read() between two lines. */
 struct look_reader {
     struct ssh_look *look;
     size_t listeners_cap, vms_cap;
     char net[64];
-    struct vm *vm;        /* the process of these lines; NULL: none yet, or too many */
-    struct buf arguments; /* its arguments as in /proc/PID/cmdline */
+    struct vm *vm;        /* the process that the next lines describe; NULL: none, or a process that is left out */
+    struct buf arguments; /* the arguments of that process, as in /proc/PID/cmdline */
     bool ended;
 };
 
@@ -116,7 +120,7 @@ static void look_listener(struct look_reader *r, const char *value)
     l->listeners[l->count++] = s;
 }
 
-/* Ends the lines about a process. Drops the process if its arguments are not those of a virtual machine. */
+/* Completes the current process after its last line. Drops it if its arguments are not those of a virtual machine. */
 static void look_end_process(struct look_reader *r)
 {
     struct vm *vm = r->vm;
@@ -159,7 +163,7 @@ static void look_inode(struct look_reader *r, const char *value)
     }
 }
 
-/* Handles a line about the current process. Ignores other lines. */
+/* Handles a line that describes the current process. Ignores unknown lines. */
 static void look_at_process(struct look_reader *r, const char *word, const char *value)
 {
     if (!r->vm)
