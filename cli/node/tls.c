@@ -26,7 +26,7 @@ struct tls {
     SSL *ssl;
     int fd;
     bool failed;
-    char names[200]; /* the hosts that a rejected certificate of the peer is for */
+    char names[200]; /* the hosts for which a rejected certificate of the node is */
     struct err why;
 };
 
@@ -83,7 +83,7 @@ static bool tls_load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
 {
     SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
     SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* SSL_read() then returns after a record without data, too */
+    SSL_CTX_clear_mode(ctx, SSL_MODE_AUTO_RETRY); /* then SSL_read() also returns after a record without data */
     SSL_CTX_set_default_passwd_cb(ctx, no_question);
     SSL_CTX_set_default_passwd_cb_userdata(ctx, (void *)(uintptr_t)o->password);
     if (o->ca && !o->no_verify) {
@@ -157,7 +157,8 @@ static void certificate_names(const X509 *cert, char *to, size_t size)
 }
 
 /*
- * Keeps the names of a rejected certificate for the message, because OpenSSL drops the certificate. Called by OpenSSL.
+ * Keeps the hosts of a rejected certificate for the message, because OpenSSL drops the certificate. OpenSSL calls this
+ * function while it verifies the certificate.
  */
 static int keep_peer_names(int ok, X509_STORE_CTX *store)
 {
@@ -205,7 +206,10 @@ static void explain_unverified(const struct tls *t, long result, const char *hos
 
 #define ALERT(n) (SSL_AD_REASON_OFFSET + (n))
 
-/* Sets *e from an alert that the peer sent before it closed. Returns false if `reason` is not one of these alerts. */
+/*
+ * Sets *e from an alert that the node sent before it closed the connection. Returns false if `reason` is not an alert
+ * listed here.
+ */
 static bool explain_alert(int reason, struct err *e)
 {
     switch (reason) {
@@ -260,7 +264,9 @@ static enum net_status tls_failed(struct tls *t, const char *host, struct err *e
 
 /* ---- a connection ---- */
 
-/* Waits until the OpenSSL call that returned `n` can be repeated. Returns NET_OK if it is to be repeated. */
+/*
+ * Waits until the caller can repeat an OpenSSL call that returned `n`, and returns NET_OK if the caller must repeat it.
+ */
 static enum net_status wait_for_retry(struct tls *t, int n, int64_t deadline, const char *host, struct err *e)
 {
     switch (SSL_get_error(t->ssl, n)) {
@@ -325,7 +331,7 @@ void tls_free(struct tls *t)
     if (!t)
         return;
     if (t->ssl && !t->failed)
-        SSL_shutdown(t->ssl); /* sends close_notify and does not wait for the peer's */
+        SSL_shutdown(t->ssl); /* sends close_notify, but does not wait for the node's */
     ERR_clear_error();
     SSL_free(t->ssl);
     free(t);
@@ -340,7 +346,7 @@ enum net_status tls_read(struct tls *t, void *bytes, size_t most, int64_t deadli
     do {
         n = SSL_read(t->ssl, bytes, (int)MIN(most, (size_t)INT_MAX));
         s = n > 0 ? NET_OK : wait_for_retry(t, n, deadline, NULL, &t->why);
-    } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* e.g. the record had no data */
+    } while (s == NET_OK && n <= 0 && net_now() <= deadline); /* repeats, for example, after a record without data */
     if (s == NET_OK && n <= 0)
         s = NET_TIMEOUT;
     if (s == NET_OK)

@@ -15,14 +15,14 @@
 #include "net.h"
 #include "vms.h"
 
-#define ESTABLISHED 1 /* TCP_ESTABLISHED, whose header is not compatible with netinet/tcp.h */
+#define ESTABLISHED 1 /* the kernel's value of TCP_ESTABLISHED */
 
 /* The two ends of a connection. */
 struct ends {
     struct addr ours, theirs;
 };
 
-/* A socket of this host. Its inode is 0 until a process accepts the connection. */
+/* A socket of this host. Its inode is 0 until a process accepts its connection. */
 struct trust_socket {
     unsigned uid;
     unsigned long inode;
@@ -39,7 +39,7 @@ static bool trust_ends(int fd, struct ends *ret)
 
 /* ---- what the kernel knows of a socket ---- */
 
-/* Writes an address as sock_diag has it. Returns the port in network order. */
+/* Writes an address in the form of sock_diag. Returns its port in network byte order. */
 static uint16_t trust_put_end(const struct addr *a, uint32_t ret[4])
 {
     const struct sockaddr_in *v4 = (const struct sockaddr_in *)&a->sa;
@@ -53,7 +53,10 @@ static uint16_t trust_put_end(const struct addr *a, uint32_t ret[4])
     return v6->sin6_port;
 }
 
-/* Asks the kernel for the socket whose own end is `theirs`. Needs no /proc, and no search through all sockets. */
+/*
+ * Asks the kernel for the socket of the other end, whose own address is `theirs`. Needs no /proc and no search through
+ * all sockets.
+ */
 static bool trust_ask_kernel(const struct ends *e, struct trust_socket *ret)
 {
     struct {
@@ -87,7 +90,7 @@ static bool trust_ask_kernel(const struct ends *e, struct trust_socket *ret)
     return true;
 }
 
-/* Writes an end as /proc/net/tcp or /proc/net/tcp6 does. In tcp6 an IPv4 address has its mapped form. */
+/* Writes an address and its port in the form of /proc/net/tcp or tcp6. In tcp6, an IPv4 address is mapped to IPv6. */
 static void trust_spell_end(const struct addr *a, bool in_tcp6, char ret[48])
 {
     uint32_t words[4] = {0}, mapped[4] = {0, 0, htonl(0xffff), 0};
@@ -122,8 +125,8 @@ static bool trust_read_table(const struct ends *e, bool in_tcp6, struct trust_so
 }
 
 /*
- * Finds the socket at the other end. Reads /proc/net if the kernel has no sock_diag, as in some containers. Returns
- * false also if no process has accepted the connection yet.
+ * Finds the socket of the other end. Reads /proc/net if the kernel has no sock_diag, as in some containers. Returns
+ * false, too, if no process has accepted the connection yet.
  */
 static bool trust_find(const struct ends *e, struct trust_socket *ret)
 {
@@ -146,7 +149,10 @@ static bool trust_is_here(const struct addr *end)
     return net_is_here(&a);
 }
 
-/* Returns true if the process has the socket, or if /proc hides its descriptors and its user made the socket. */
+/*
+ * Returns true if the process has the socket. If /proc hides the process's descriptors, returns true if the user of the
+ * process made the socket.
+ */
 static bool trust_is_of_process(const struct trust_socket *s, long ospid)
 {
     char path[64];
@@ -161,7 +167,7 @@ static bool trust_is_of_process(const struct trust_socket *s, long ospid)
 
 /* ---- the host of ssh ---- */
 
-/* Returns true if the socket that etrace found before it connected still listens. */
+/* Returns true if the socket that etrace found before it connected still listens. Asks the other host. */
 static bool trust_still_listens(const struct trust_end *end)
 {
     struct ssh_look now = {0};
@@ -176,7 +182,10 @@ static bool trust_still_listens(const struct trust_end *end)
     return found;
 }
 
-/* Returns true if the process has the socket, or if /proc there hides its descriptors and its user made the socket. */
+/*
+ * Returns true if the process has the socket. If /proc of the other host hides the process's descriptors, returns true
+ * if the user of the process made the socket.
+ */
 static bool trust_is_of_process_there(const struct trust_end *end, long ospid)
 {
     if (end->listener->ospid)
