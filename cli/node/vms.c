@@ -19,8 +19,8 @@
 #define ANCESTORS_MAX 256
 
 /*
- * Returns false for most processes that are no virtual machines, with one system call. Returns true if /proc hides the
- * program of the process, as it does for other users; then the command line decides.
+ * Rules out most processes that are no virtual machines, with one system call. Returns true if /proc hides the program
+ * of the process, as for other users. Then the command line decides.
  */
 static bool may_be_vm(long ospid)
 {
@@ -29,7 +29,7 @@ static bool may_be_vm(long ospid)
     snprintf(path, sizeof path, "/proc/%ld/exe", ospid);
     ssize_t n = readlink(path, text, sizeof text - 1);
     if (n < 0)
-        return errno != ENOENT; /* the process has ended, or is a thread of the kernel */
+        return errno != ENOENT; /* ENOENT: the process has ended, or is a thread of the kernel */
     text[n] = 0;
     return !strncmp(path_base(text), "beam", 4) || !strncmp(path_base(text), "qemu", 4);
 }
@@ -175,7 +175,8 @@ static bool vms_has(const struct vms *v, long ospid)
 }
 
 /*
- * Returns true if `vm` is a descendant of `ospid`, with no virtual machine of the list `v` (NULL: none) between them.
+ * Returns true if process `vm` is a descendant of process `ospid`, and no virtual machine of the list `v` is between
+ * them. `v` may be NULL.
  */
 static bool is_below(const struct vms *v, long vm, long ospid)
 {
@@ -217,8 +218,8 @@ static bool several_below(const struct vms *v, long ospid, struct err *e)
 }
 
 /*
- * Returns the only one, or the only one with a name that accepts connections. Returns NULL if there is none, or
- * several.
+ * Returns the only virtual machine of the list, or the only one that has a name and accepts connections. Returns NULL
+ * if there is no such machine or several.
  */
 static const struct vm *only_of(const struct vms *v)
 {

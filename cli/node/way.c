@@ -8,7 +8,8 @@
 #include "ssh_find.h"
 #include "vms.h"
 
-#define THERE_MS 15000 /* a dozen round trips, and the programs that the other host starts */
+/* Time limit with ssh: for a dozen round trips, and for the programs that the other host starts. */
+#define THERE_MS 15000
 
 struct way_kind {
     int64_t ms;
@@ -65,7 +66,7 @@ static bool there_find(struct way *w, int64_t deadline, struct place *ret, struc
     if (!ssh_look(w->ssh, &w->look, e) || !ssh_find(&places, &w->target, ret, e))
         return false;
     ret->addrs.count = 0;
-    net_loopback(&ret->addrs); /* ssh has the addresses of the other host; connect.c tries one of these */
+    net_loopback(&ret->addrs); /* ssh_connect() knows the addresses; connect.c needs one to try */
     ret->addrs.count = 1;
     return true;
 }
