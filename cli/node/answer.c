@@ -178,7 +178,10 @@ static void hint_near(struct etf r, struct err *e)
     buf_release(&b);
 }
 
-/* Sets *e from {no_function, Module, Function, Low, High, [Near], Hidden}. Returns false if the tuple is malformed. */
+/*
+ * Sets *e from the reason {no_function, Module, Function, Low, High, [Near], Hidden}; Low and High bound the arity.
+ * Returns false if the tuple is malformed.
+ */
 static bool no_function(struct etf *r, struct err *e)
 {
     char module[200], function[200], arity[32] = "";

@@ -119,8 +119,8 @@ void arm_route(struct arm *a, enum arm_route route);
  */
 void arm_by(struct arm *a, struct buf *keys, size_t nkeys, struct buf *values, size_t nvalues, int64_t most);
 void arm_filter(struct arm *a, struct str filter);   /* sets the node's filter of calls (where_steps()) */
-void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 */
-/* Adds a system event. n == 0: it has no limit; n == 2: the lower limit comes first. */
+void arm_port_flag(struct arm *a, const char *flag); /* adds a flag of trace:port/4 for the ports */
+/* Adds a system event with its limits. n == 0: the event has no limit; n == 2: the lower limit comes first. */
 void arm_system(struct arm *a, const char *event, const int64_t *limits, size_t n);
 /* Sets which kinds of events the node sends (bit K: kind K); default: all kinds. */
 void arm_kinds(struct arm *a, uint64_t mask);
@@ -142,7 +142,7 @@ void arm_mark(struct arm *a, struct arm_mark mark);
 void arm_overhead(struct arm *a, int64_t hundredths);
 void arm_force(struct arm *a); /* lets wildcards also select functions that the tracing itself uses */
 
-void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description for arm_request() */
+void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description, which arm_request() takes */
 
 /* ARM_SELECT only reports what would be traced. ARM_TRACE traces. */
 enum arm_verb { ARM_SELECT, ARM_TRACE };
@@ -176,7 +176,7 @@ struct arm_result {
     struct arm_result_texts loaded;   /* some of the modules that the node loaded for this request */
 };
 
-/* Reads the term of a reply with ok set. Returns false if the term is malformed. */
+/* Reads the term of a reply to arm_request() whose `ok` is true. Returns false if the term is malformed. */
 bool arm_result_read(struct etf term, struct arm_result *ret, struct err *e);
 void arm_result_release(struct arm_result *r);
 

@@ -39,10 +39,10 @@ struct attempt {
     const struct tls_config *tls; /* the TLS options; NULL: no TLS */
     int64_t deadline;
     enum outcome outcome;
-    enum handshake_result result;  /* the cause of OUT_HANDSHAKE */
+    enum handshake_result result;  /* the result of the handshake, for OUT_HANDSHAKE */
     struct trust_refusal kept;     /* why trust.h withholds the cookie, for HANDSHAKE_KEPT */
     int port;                      /* the port on which `outcome` happened */
-    struct err why;                /* the cause of OUT_TLS and OUT_DENIED */
+    struct err why;                /* the error, for OUT_TLS and OUT_DENIED */
     char other[NODE_NAME_MAX + 1]; /* for OUT_OTHER: the name of the node that answered */
 };
 
@@ -198,7 +198,7 @@ static bool explain_outcome(const struct attempt *a, struct err *e)
 }
 
 /*
- * Returns true for a failure that a retry cannot cure. HANDSHAKE_CLOSED can be temporary: a port forwarder closes
+ * Returns true for a failure that a retry cannot cure. HANDSHAKE_CLOSED is not one of these: a port forwarder closes
  * connections until the node behind it is up.
  */
 static bool is_refusal(enum handshake_result r)

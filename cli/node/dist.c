@@ -193,7 +193,7 @@ static bool handle_frames(struct dist *d, const struct dist_handler *h, size_t *
     return !ticked || answer_tick(d, e);
 }
 
-/* Reads once. Sets *ret_none if there was nothing to read. */
+/* Reads once, and handles the complete frames. Sets *ret_none if there was nothing to read. */
 static bool read_once(struct dist *d, const struct dist_handler *h, bool *ret_none, struct err *e)
 {
     size_t want = d->len >= 4 ? frame_length(d->data) + 4 : READ_MIN, used = 0, n;

@@ -22,7 +22,7 @@ struct place {
     long there;    /* the node's process on the host of ssh; 0: unknown */
 };
 
-/* Asks the resolver and epmd. On failure *ret is unchanged. */
+/* Finds the node of the target. Asks the resolver and epmd. On failure *ret is unchanged. */
 bool find_node(const struct node_target *t, int64_t deadline, struct place *ret, struct err *e);
 
 bool node_name_check(const char *name, struct err *e);

@@ -285,7 +285,7 @@ static bool was_read(const struct talk *t)
 
     if (t->end->ssh)
         return true;
-    net_wait(t->stream->fd, POLLRDHUP, until); /* the end of TLS comes before the end of TCP */
+    net_wait(t->stream->fd, POLLRDHUP, until); /* waits for the end of TCP, which follows the end of TLS */
     do {
         arrived = !net_under_way(t->stream->fd);
         if (net_wait(t->stream->fd, 0, arrived ? 0 : MIN(until, net_now() + RESET_LOOK_MS)) == NET_OK)
@@ -304,7 +304,7 @@ static enum handshake_result classify_talk(const struct talk *t, char ret_name[N
     if (!t->nheard)
         return t->ended == NET_TIMEOUT ? HANDSHAKE_SILENT : HANDSHAKE_CLOSED;
     if (header == 2 && t->nheard >= 2 && t->heard[0] == 0x15 && t->heard[1] == 0x03)
-        return HANDSHAKE_TLS; /* an alert record */
+        return HANDSHAKE_TLS; /* a TLS alert */
     if (t->heard[0] != 0 || (t->nheard > header && t->heard[header] != 's'))
         return HANDSHAKE_FOREIGN;
     if (!next_packet(t, &at, &status))

@@ -99,7 +99,10 @@ static void keep_addresses(void *data, int status, int timeouts UNUSED, struct a
         ares_freeaddrinfo(all);
 }
 
-/* Waits for the sockets of the channel, or for its next timeout. Returns false when it has nothing more to wait for. */
+/*
+ * Waits for the sockets of the channel, or for its next timeout, and lets c-ares handle them. Returns false if nothing
+ * is left to wait for.
+ */
 static bool channel_step(ares_channel channel)
 {
     ares_socket_t sockets[ARES_GETSOCK_MAXNUM];

@@ -20,7 +20,7 @@
 #define BOOT_MOST_MS 60000
 #define ARRIVES_MS 500 /* interval between two checks of how much of the first message has arrived */
 #define FULL_MS 500    /* interval between two attempts to send while the connection is full */
-#define LEASE_MS 10000 /* the owner ends if the client is silent for this time */
+#define LEASE_MS 10000 /* lease: the owner ends if the client is silent for this time */
 #define RENEW_MS 3000  /* silence of the client after which it renews the lease */
 #define ASK_MS 5000    /* silence of the node after which we ping it; half of options.patience_ms if that is less */
 #define SILENT_MS (2 * LEASE_MS)
@@ -33,7 +33,7 @@
 /* Timeout for ETW_MSG_GONE after the last batch. The node's code server may be busy for a long time. */
 #define UNLOAD_MS 5000
 #define WORK_MOST_MS 600000 /* limit for a request, even if the node reports progress */
-#define DOWN_MS 6000 /* timeout for ETW_MSG_GONE after the owner's end; processes on the node may wait five seconds */
+#define DOWN_MS 6000        /* timeout for ETW_MSG_GONE after the owner's end; the node may need five seconds */
 #define CREDIT_LEAST (128u << 10)
 #define PART_LEAST 4096 /* new bytes of an incomplete message that are a sign of life */
 #define PING_ID UINT32_MAX
@@ -42,7 +42,7 @@
 struct pending {
     uint32_t id;
     int timeout_ms;
-    int64_t deadline, last; /* progress moves `deadline`, but not beyond `last` */
+    int64_t deadline, last; /* progress of the node extends `deadline`, but not beyond `last` */
     int64_t asked_ns;       /* for a request for the node's time: when it was sent; 0: another request */
 };
 
@@ -63,7 +63,7 @@ struct session {
     enum step step; /* while BOOTING: the step that the session waits for */
     unsigned char nonce[NONCE_BYTES];
     size_t under_way;   /* while BOOTING: bytes of the first message that were not acknowledged at the last check */
-    uint64_t boot_sent; /* dist.sent after the first message */
+    uint64_t boot_sent; /* the value of dist.sent after the first message */
     bool down;          /* the owner has ended, for a reason other than `normal` */
     struct err why;     /* why the owner has ended, if `down` */
     bool lost;          /* the state is FAILED because the node fell silent or the connection failed */
@@ -399,7 +399,7 @@ static bool take_gone(struct session *s, struct str m, struct err *e)
         etf_open(&reason, "", 0);
     if (s->state == SESSION_STOPPING && etf_is_atom(&reason, "normal")) {
         s->state = SESSION_GONE;
-        return false; /* stops dist_read(); session_on_readable() sees GONE and returns true */
+        return false; /* this stops dist_read(); session_on_readable() sees GONE and returns true */
     }
     if (s->down)
         return session_fail(s, &s->why, e); /* the owner's exit reason says more than the janitor's message */

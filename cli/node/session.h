@@ -40,11 +40,11 @@ struct session_options {
     /* Flight recorder: rings overwrite their oldest events, and the node sends them after session_stop(). */
     bool overwrites;
     uint32_t most_ms;     /* with `overwrites`: age of the oldest event that the node sends; 0: any age */
-    bool triggers;        /* with `overwrites`: a result that passes the filter of the request takes a snapshot */
-    bool system_triggers; /* with `triggers`: system events take snapshots, too */
+    bool triggers;        /* with `overwrites`: a result that passes the request's filter begins a snapshot */
+    bool system_triggers; /* with `triggers`: system events begin snapshots, too */
     uint32_t after_ms;    /* with `overwrites`: time after its cause for which a snapshot still takes events */
     uint32_t interval_ms; /* with `triggers`: least time from the end of one snapshot to the beginning of the next */
-    const struct str *redact; /* keys whose values stay on the node */
+    const struct str *redact; /* keys whose values the node does not send */
     size_t nredact;
     /* Bytes by which the node's memory may grow; default: see tracer_memory.hrl; UINT64_MAX: no limit. */
     uint64_t memory;
@@ -58,9 +58,9 @@ struct session_options {
 /* The description of the node in the owner's first answer. All texts are safe to print. */
 struct session_node {
     char name[NODE_NAME_MAX + 1]; /* the node's name from the handshake */
-    int otp;                      /* 27 */
-    char otp_version[32];         /* "27.3.4.1", or "29" if the node does not know more */
-    char erts[32];                /* "15.2.7.1" */
+    int otp;                      /* OTP release, such as 27 */
+    char otp_version[32];         /* such as "27.3.4.1"; only "29" if the node does not know more */
+    char erts[32];                /* version of erts, such as "15.2.7.1" */
     char arch[64];
     /* Distinguishes restarts of a node with the same name; each pid, port and reference contains it. */
     uint32_t creation;
@@ -75,7 +75,7 @@ struct session_node {
 
 struct session_reply {
     uint32_t id;
-    bool ok;          /* true: {ok, Term}; false: {error, Term} */
+    bool ok;          /* true if the owner answered {ok, Term}, false if {error, Term} */
     struct etf term;  /* the answer; valid until the handler returns */
     const char *node; /* name of the node, for messages; may be NULL */
 };
@@ -83,7 +83,7 @@ struct session_reply {
 /* A reading of the node's clocks, in nanoseconds. */
 struct session_time {
     int64_t mono, wall;  /* the node's monotonic and wall clock */
-    int64_t sent, heard; /* our CLOCK_MONOTONIC when the request was sent and when the answer came */
+    int64_t sent, heard; /* when we sent the request and got the answer, by our CLOCK_MONOTONIC */
 };
 
 /* session_on_readable() calls these handlers. Their arguments are valid until the handler returns. */
@@ -125,8 +125,8 @@ bool session_lost(const struct session *s);
 const struct session_node *session_node(const struct session *s);
 
 /*
- * Sends pending bytes, reads available messages and calls the handlers. Returns false if the state is FAILED, and true
- * also in the state GONE.
+ * Sends pending bytes, reads available messages and calls the handlers. Returns false if the state is FAILED, else
+ * true.
  */
 bool session_on_readable(struct session *s, struct err *e);
 
@@ -158,8 +158,8 @@ bool session_request(struct session *s, struct str term, int timeout_ms, uint32_
 bool session_ask_time(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 
 /*
- * Asks for a snapshot now; needs `overwrites`. The answer is a reply with *ret_id: true if a snapshot begins or is
- * being sent.
+ * Asks for a snapshot now; needs `overwrites`. The reply has the id *ret_id and is `true` if a snapshot begins or is
+ * already being sent.
  */
 bool session_snapshot(struct session *s, int timeout_ms, uint32_t *ret_id, struct err *e);
 

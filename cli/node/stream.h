@@ -11,7 +11,7 @@
 
 struct stream {
     int fd;          /* the socket, to poll for input; -1: closed */
-    struct tls *tls; /* NULL: no TLS */
+    struct tls *tls; /* the TLS of the connection; NULL: no TLS */
     struct ssh *ssh; /* the ssh through which the connection runs; NULL: none */
 };
 

@@ -23,7 +23,7 @@ struct tls_options {
 };
 
 struct tls_config; /* the contents of the files, and what to verify */
-struct tls;        /* one connection; it does not own the socket */
+struct tls;        /* the TLS of one connection; does not own the socket */
 
 /* Loads the files. On failure returns NULL and sets *e to a whole sentence. */
 struct tls_config *tls_config_new(const struct tls_options *o, struct err *e);
