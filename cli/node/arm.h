@@ -83,7 +83,7 @@ void arm_select(struct arm *a, struct arm_pattern module, struct arm_pattern fun
  * These two set specifications. A specification is a match specification or `true`, in the external term format with
  * the version byte 131.
  */
-void arm_spec_any(struct arm *a, struct str etf); /* for functions of every arity */
+void arm_spec_any(struct arm *a, struct str etf); /* sets the specification for functions of every arity */
 /* Sets the specification for functions of one arity. Functions of an arity without a specification are not traced. */
 void arm_spec_arity(struct arm *a, int arity, struct str etf);
 /* Adds a program with which the NIF decides like the specification (enum etw_step), with the version byte 131. */
@@ -127,7 +127,7 @@ void arm_kinds(struct arm *a, uint64_t mask);
 /* Sets the highest N of '$N' in the specifications: the node creates these atoms. */
 void arm_variables(struct arm *a, int most);
 void arm_seq_trace(struct arm *a);   /* makes the session the system tracer of seq_trace */
-void arm_unsafe(struct arm *a);      /* allows what can harm the node */
+void arm_unsafe(struct arm *a);      /* allows requests that can harm the node */
 void arm_allow_empty(struct arm *a); /* lets a probe match no function without an error */
 void arm_available(struct arm *a);   /* lets wildcards also select modules of the code path, and load them */
 /* Sets how the node encodes the events for the views of requests (enum etw_requests). */

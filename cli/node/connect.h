@@ -2,7 +2,7 @@
 /*
  * Opens a distribution connection to the node that the user named.
  *
- * node_connect() and node_resolve() block for at most 5 seconds. With ssh they block until its login is over, without a
+ * node_connect() and node_resolve() block for at most 5 seconds. With ssh they block until ssh has logged in, without a
  * limit, and then for at most 15 seconds. They also wait for a cookie from standard input. node_connect() runs on a
  * thread of its own (knock.h). Each failure has its own message and the status ERR_NODE, or ERR_USAGE for a malformed
  * node name.

@@ -16,7 +16,7 @@
 enum handshake_result {
     HANDSHAKE_OK,
     HANDSHAKE_COOKIE, /* the node rejected our answer to its challenge */
-    /* Trust.h withholds the cookie from the other end, so we did not answer the node's challenge. */
+    /* trust.h forbids this cookie for the other end, so we did not answer the node's challenge. */
     HANDSHAKE_KEPT,
     HANDSHAKE_NOT_ALLOWED, /* net_kernel:allow/1 excludes us */
     HANDSHAKE_NAME_IN_USE, /* a node with our name is connected already */

@@ -135,8 +135,8 @@ static bool session_fail(struct session *s, const struct err *cause, struct err 
 }
 
 /*
- * Returns true if we were silent for longer than the lease, and recently enough to explain a lost connection. After a
- * silence long ago, the node would have ended the session at once.
+ * Returns true if we were silent for longer than the lease, and recently enough to explain a lost connection. After an
+ * earlier silence of that kind, the node would have closed the connection earlier.
  */
 static bool has_missed_lease(const struct session *s)
 {

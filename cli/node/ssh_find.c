@@ -243,8 +243,8 @@ static bool several_there(const struct ssh_places *s, const char *text, struct e
 }
 
 /*
- * Finds the only node of the host, for a user who named none. Counts the nodes that epmd knows, and other processes
- * with a name and a port.
+ * Finds the only node of the other host, if the user named no node. Counts the nodes that epmd knows, and other
+ * processes with a name and a port.
  */
 static bool find_there_only(const struct ssh_places *s, struct place *p, struct err *e)
 {

@@ -29,7 +29,7 @@ struct ssh_listener {
 /* The lists that ssh_look_read() finds in the output of a script. Free it with ssh_look_release(). */
 struct ssh_look {
     unsigned uid;   /* the user of ssh on the other host */
-    char host[256]; /* the name that the other host has for itself */
+    char host[256]; /* the host name that the other host has set */
     struct vms vms; /* the virtual machines, with the ports that /proc shows to the user of ssh */
     struct ssh_listener *listeners;
     size_t count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection to a node: a socket, with or without TLS. After stream_secure(), all other functions use TLS, and their
- * callers need not care. No function blocks beyond its deadline (net_now() time).
+ * A connection to a node: a socket, with or without TLS. After stream_secure(), all other functions use TLS, without a
+ * difference for their callers. No function blocks beyond its deadline (net_now() time).
  */
 #ifndef ETRACE_STREAM_H
 #define ETRACE_STREAM_H
@@ -36,7 +36,10 @@ enum net_status stream_write(struct stream *s, const void *bytes, size_t len, in
  */
 bool stream_closed(const struct stream *s, struct err *e);
 
-/* Returns why a read or a write returned NET_TLS, as the end of a sentence and a hint. Returns NULL if none did. */
+/*
+ * Returns the error of the read or write that returned NET_TLS: the end of a sentence, and a hint. Returns NULL if none
+ * did.
+ */
 const struct err *stream_why(const struct stream *s);
 
 #endif
