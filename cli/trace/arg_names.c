@@ -8,7 +8,7 @@
 #include "../erlang/term_print.h"
 
 #define ARGS_MAX 255
-#define MATCHES_MAX 16 /* limit for `=` inside of `=` in one argument */
+#define MATCHES_MAX 16 /* limit for nested matches (A = B = C) in one argument */
 
 void arg_names_init(struct arg_names *n)
 {
@@ -46,7 +46,8 @@ static struct raw without_underscores(struct raw name)
 }
 
 /*
- * Finds the name of an argument of Erlang: {var, _, 'Name'}, {match, _, _, _} or {record, _, Name, _}. '_' is no name.
+ * Appends the name of an argument in Erlang's syntax tree: {var, _, 'Name'}, {match, _, _, _} or {record, _, Name, _}.
+ * Returns false if the argument has no name, as with '_'.
  */
 static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
 {
@@ -70,7 +71,10 @@ static bool erlang_name(struct etf r, unsigned matches, struct buf *to)
     return name.len > 0;
 }
 
-/* Finds the name of an argument of Elixir: {name, Meta, Context} or {'=', Meta, [Left, Right]}. */
+/*
+ * Appends the name of an argument in Elixir's syntax tree: {name, Meta, Context} or {'=', Meta, [Left, Right]}. Returns
+ * false if the argument has no name.
+ */
 static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 {
     struct etf_head h;
@@ -94,13 +98,13 @@ static bool elixir_name(struct etf r, unsigned matches, struct buf *to)
 /* ---- a function's clauses ---- */
 
 struct language {
-    size_t clause_size, before; /* number of elements of a clause, and of those before its arguments */
+    size_t clause_size, before; /* elements of a clause in the syntax tree; elements before the arguments */
     bool (*name)(struct etf r, unsigned matches, struct buf *to);
 };
 
 static const struct language erlang = {5, 2, erlang_name}, elixir = {4, 1, elixir_name};
 
-/* Reads the arguments of the next clause. Names the arguments that no earlier clause has named. */
+/* Reads the next clause. Names those arguments that earlier clauses have left without a name. */
 static bool read_clause(struct etf *r, const struct language *l, struct buf *names, int arity)
 {
     struct etf args, arg;
@@ -148,7 +152,7 @@ static void name_arguments(struct arg_names *all, struct str name, int64_t arity
 
 /* ---- a module ---- */
 
-/* Reads {Forms, _}: the arguments of each {function, _, Name, Arity, Clauses}. */
+/* Reads {Forms, _}, and in it the arguments of each {function, _, Name, Arity, Clauses}. */
 static void erlang_forms(struct arg_names *all, struct etf r)
 {
     struct etf form, clauses;

@@ -11,7 +11,7 @@
 struct arg_names {
     struct arena arena;
     struct arg_name {
-        struct str function, text; /* text: "Item, N", safe to print */
+        struct str function, text; /* `text`: the names of all arguments, such as "Item, N"; safe to print */
         int arity;
     } * items;
     size_t count, cap;
@@ -20,8 +20,11 @@ struct arg_names {
 void arg_names_init(struct arg_names *n);
 void arg_names_release(struct arg_names *n);
 
-/* Reads the chunk Dbgi or Docs of a module. `term` lacks the version byte 131. */
+/*
+ * Reads the content of the chunk Dbgi or Docs of a BEAM file. `term` is the encoded term without its version byte 131.
+ */
 void arg_names_read(struct arg_names *n, struct str term);
-const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity); /* NULL: not known */
+/* Returns NULL if the names are not known. */
+const struct arg_name *arg_names_find(const struct arg_names *n, struct str function, int arity);
 
 #endif

@@ -46,7 +46,7 @@ bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spe
     return fit;
 }
 
-/* Warns if the text of an option needs results. `uses` has the PROPERTY_ bits of the text. */
+/* Warns if the value `text` of the option `name` needs results. `uses`: the PROPERTY_ bits of the text. */
 static void warn_of_option(struct ctx *ctx, const char *name, const char *text, unsigned uses)
 {
     if (uses & PROPERTY_NEEDS_RETURN)
@@ -54,8 +54,8 @@ static void warn_of_option(struct ctx *ctx, const char *name, const char *text, 
 }
 
 /*
- * Warns if conditions or views need results and no expression asks for results. Otherwise a check that never ran would
- * look like success, and an empty page like an idle node.
+ * Warns if conditions or views need results and no expression asks for results. Without the warning, an assertion that
+ * was never tested would look like success, and an empty page like an idle node.
  */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx)
@@ -80,7 +80,7 @@ void assertions_warn(const struct assertions *a, const struct exprs *exprs, cons
         const struct sink_type *t = outputs->views[i].type;
         fields = t->flags & SINK_FIELDS ? outputs->views[i].look.fields : fields;
         format = t->flags & SINK_FORMAT ? outputs->views[i].look.format : format;
-        /* Without results such a view still has its counts, so a message is enough. */
+        /* A view of counts is useful even without results, so it gets a message instead of a warning. */
         const bool counts = t->flags & SINK_FIGURES && !(t->flags & SINK_TIMES);
         if (t->without_results && !(stacks && t->flags & SINK_TIMES))
             (counts ? ctx_say : ctx_warn)(ctx, "%sthe view %s %s, because no expression asks for results (-> return)",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs the assertions of one command (--expect, --fail-on), from the options to the exit status. They are compiled
- * together with the filters because they are the same language; this file splits the result.
+ * Runs the assertions of one command (--expect, --fail-on), from the options to the exit status. Assertions and filters
+ * are written in one language and compiled together; this file separates them again.
  */
 #ifndef ETRACE_ASSERTIONS_H
 #define ETRACE_ASSERTIONS_H
@@ -22,7 +22,7 @@ struct assertions {
 struct texts assertions_texts(const struct texts *filters, const struct assert_opts *o);
 
 /*
- * Makes the assertions. `exprs` was compiled from the result of assertions_texts(), which begins with `nfilters`
+ * Makes the assertions. `exprs` must be compiled from the result of assertions_texts(), which begins with `nfilters`
  * filters. Call assertions_release() also after a failure.
  */
 bool assertions_init(struct assertions *a, const struct assert_opts *o, const struct exprs *exprs, size_t nfilters,
@@ -30,7 +30,10 @@ bool assertions_init(struct assertions *a, const struct assert_opts *o, const st
 /* Warns of filters, assertions and views that need results if no expression asks for results. */
 void assertions_warn(const struct assertions *a, const struct exprs *exprs, const struct texts *filters,
                      const struct outputs *outputs, struct ctx *ctx);
-/* Checks that `by` counts what the conditions after the filters read about rows (count > 10). */
+/*
+ * Checks that `by` counts every figure that the conditions after the filters test, such as the count in count > 10.
+ * These conditions are the assertions and --snapshot-when.
+ */
 bool assertions_fit(const struct exprs *exprs, size_t nfilters, const struct spec *const *specs, size_t nspecs,
                     struct err *e);
 void assertions_release(struct assertions *a);

@@ -53,8 +53,8 @@ static bool is_release(const char *command)
 }
 
 /*
- * Returns true if iex gives its node a name: by an option, possibly inside a text for a shell or after --erl, or by a
- * variable of erl.
+ * Returns true if iex gives its node a name, by an option or by an environment variable of erl. The option may be
+ * inside of a text for a shell. Any --erl counts, because its value may have the option.
  */
 static bool has_name(char **argv)
 {
@@ -74,7 +74,9 @@ static bool is_iex(const char *command)
     return !strcmp(path_base(command), "iex");
 }
 
-/* Returns true if the arguments of this command contain another command, which it starts. A shell has it in one text.
+/*
+ * Returns true if this command starts another command that its arguments name, such as env or sh. A shell gets that
+ * command as one text.
  */
 static bool is_wrapper(const char *command)
 {
@@ -86,7 +88,7 @@ static bool is_wrapper(const char *command)
     return false;
 }
 
-/* Returns true if is() holds for one of the words in the text. */
+/* Returns true if is() accepts one of the words in the text. */
 static bool has_command(const char *text, bool (*is)(const char *command))
 {
     char *words = strdup(text), *rest = words;
@@ -117,7 +119,7 @@ static bool is_vm(const struct buf *cmdline)
     return !strncmp(path_base(cmdline->data), "beam", 4);
 }
 
-/* Reads -sname X, -name X and -setcookie C from the final arguments of the virtual machine. */
+/* Reads -sname X, -name X and -setcookie C from the command line of the virtual machine, up to -extra. */
 static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
 {
     for (const char *t = cmdline->data, *value; t; t = proc_next(cmdline, t)) {
@@ -200,7 +202,7 @@ static bool is_config(struct boot_hold *h, struct str pid)
     return yes;
 }
 
-/* Finds kernel_config, the process in which the boot waits, among the processes that kernel_sup is linked to. */
+/* Finds kernel_config, the process of the kernel that waits, among the processes that kernel_sup is linked to. */
 static bool find_config(struct boot_hold *h)
 {
     struct buf args = {0}, super = {0}, keep = {0};
@@ -246,7 +248,7 @@ static void boot_hold_put_string(struct buf *b, const char *at, const char *end)
     etf_nil(b);
 }
 
-/* Calls add_pathsz or del_paths of `code` with the directories of the project. */
+/* Calls code:add_pathsz/1 or code:del_paths/1 on the node, with the directories of its project. */
 static void change_paths(struct boot_hold *h, const char *function)
 {
     struct buf paths = {0}, args = {0}, keep = {0};

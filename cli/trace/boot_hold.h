@@ -5,7 +5,7 @@
  * A release starts its applications from its boot script, and iex starts its shell, before the node evaluates anything
  * from the command line. ERL_AFLAGS therefore makes the kernel wait for a node that does not exist
  * (sync_nodes_optional), as a release may wait for its peers. The kernel waits after distribution is up and before the
- * first application starts. It goes on by itself after BOOT_HOLD_MS.
+ * first application starts. The kernel goes on by itself after BOOT_HOLD_MS.
  *
  * The environment of the node's process contains our mark, and its command line has the node's name and cookie. A node
  * without a name cannot be reached at this time; child.c holds it after its boot script, like any other node.
@@ -17,7 +17,7 @@
 
 #define BOOT_HOLD_MS 10000
 
-/* Arguments for ERL_AFLAGS that make the boot of a VM wait in its application kernel. */
+/* Arguments for ERL_AFLAGS that make the application kernel of a booting VM wait. */
 extern const char boot_hold_flags[];
 
 struct boot_hold {
@@ -30,18 +30,21 @@ struct boot_hold {
 };
 
 /*
- * Returns true if the command is a script of a release, or iex. *ret_unnamed: the command is an iex that gives its node
- * no name.
+ * Returns true if the command is iex or the script of a release. Sets *ret_unnamed if the command is iex and gives its
+ * node no name.
  */
 bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
 /*
- * Looks for a VM process of process `command` that has a name, and `mark` in its environment. Returns true once it is
- * found.
+ * Looks for the VM that the process `command` has started: a VM with a node name, and with `mark` in its environment.
+ * Fills in `vm`, `name` and `cookie`. Returns true once the VM is found.
  */
 bool boot_hold_find(struct boot_hold *h, const char *mark, long command);
 
-/* Connects to the node. Returns true, and holds the node, if its kernel waits. `like` has everything but the name. */
+/*
+ * Connects to the node that boot_hold_find() has found. If its kernel waits, keeps the connection, sets `held` and
+ * returns true. `like` has the options of the connection; its name is not used.
+ */
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like);
 void boot_hold_go(struct boot_hold *h); /* lets the node go on; a no-op if the node is not held */
 

@@ -22,13 +22,13 @@
 #include "target.h"
 
 #define SAID_MOST 2000
-#define PATH_MOST 256 /* limit for a path in the directory, in bytes */
+#define PATH_MOST 256 /* limit for the path of a file in the private directory, in bytes */
 #define REST_READ 65536
 #define REST_MOST (256u << 20) /* bytes of batches that a node may leave; more than all its rings have by default */
-/* How long to wait for the connection of a node that ends, after the command has ended. */
+/* How long to wait, after the command has ended, until its node connects to send its last batches. */
 #define REST_WAIT_MS 1000
-#define REST_SILENT_MS 5000 /* how long to wait for more bytes on that connection */
-#define LOOK_MS 20          /* interval between two searches for a node that boots */
+#define REST_SILENT_MS 5000 /* how long to wait for more bytes of these batches */
+#define LOOK_MS 20          /* interval between two searches for a node that is booting */
 
 /*
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
@@ -167,7 +167,10 @@ static bool write_cookie(struct child *c, const char *cookie, size_t len)
     return ok;
 }
 
-/* Reads two lines: the node's name and its cookie. If they are malformed, warns that the node is not traced. */
+/*
+ * Reads two lines from the held node: its name and its cookie. If they are malformed, warns that the node is not
+ * traced.
+ */
 static void on_talk(void *owner)
 {
     struct child *c = owner;
@@ -195,8 +198,8 @@ static void on_talk(void *owner)
 }
 
 /*
- * Sends the directories of the project. Returns false if the node is gone. A single send suffices because the socket
- * buffer has room for all bytes.
+ * Sends the directories of the project to a node. Returns false if the node is gone. A single send suffices because the
+ * socket buffer has room for all bytes.
  */
 static bool send_paths(int fd, pid_t vm)
 {
@@ -234,10 +237,7 @@ static void on_connection(void *owner)
         close(fd);
 }
 
-/*
- * Collects the batches that the node sends when it ends. The trace shows them after everything that came from the
- * session.
- */
+/* Collects the batches that the node sends when it ends. The trace shows them after all events of the session. */
 static void on_leftover(void *owner)
 {
     struct child *c = owner;
@@ -263,7 +263,7 @@ static void on_node_end(void *owner)
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid()) {
         child_serve(c, &c->rest, fd, on_leftover);
         c->rest_until = loop_now() + REST_SILENT_MS;
-        no_fd(c, &c->ends); /* one node ends */
+        no_fd(c, &c->ends); /* only the traced node connects here */
     } else {
         close(fd);
     }
@@ -294,8 +294,9 @@ void child_signal(struct child *c, int signal)
 }
 
 /*
- * Passes a signal on to the command. Keys of the terminal signal the whole process group, so the command already has
- * those signals. The kernel sends a hangup only to the session leader, so etrace passes it on if it is the leader.
+ * Passes a signal on to the command, unless the kernel has sent the signal to the command, too. The keys of a terminal
+ * signal the whole process group. The kernel sends a hangup to the session leader alone, so if etrace is the leader, it
+ * passes the hangup on.
  */
 static void pass_on(void *data, int signal, bool from_kernel)
 {
@@ -325,12 +326,14 @@ int child_wait(struct child *c)
 }
 
 /*
- * A node that halts connects before it ends. A node that loses its distribution but goes on connects when its owner
- * notices.
+ * A node that halts connects before it ends. A node that only loses its distribution connects when the companion
+ * notices the loss.
  */
 struct str child_leftover(struct child *c)
 {
-    /* Set if the command had ended before the last loop_step(), which then served all connections from before the end.
+    /*
+     * True if the command ended before the last loop_step(). That step has then served all connections from before the
+     * end.
      */
     bool ended = false;
 
@@ -346,8 +349,8 @@ struct str child_leftover(struct child *c)
 }
 
 /*
- * Looks for a node that boots. The caller repeats it until the kernel of the node waits, or the expression holds the
- * node.
+ * Looks for a node that is booting, and holds it if its kernel waits (boot_hold.h). The caller repeats this until the
+ * node is held, in this way or by the expression `hold`.
  */
 static void look_for_boot(struct child *c)
 {

@@ -8,7 +8,7 @@
 #include "target.h"
 #include "together.h"
 
-/* Checks the options and expressions as far as possible without a node, before the command starts. */
+/* Checks the options and expressions before the command starts, as far as that is possible without a node. */
 static bool makes_sense(const struct live_options *o, char **command, struct err *e)
 {
     struct texts wheres = assertions_texts(&o->view->wheres, o->asserts);
@@ -49,7 +49,9 @@ int command_node_trace(struct ctx *ctx, const struct live_options *o, struct chi
     mine.node = &node;
     mine.child = child;
     int status = live_run(ctx, &mine, "text");
-    /* A trace that failed, also by an assertion, terminates the command. A limit does not. */
+    /*
+     * A trace that failed, or whose assertion failed, terminates the command. The end of a trace by a limit does not.
+     */
     if (status)
         child_signal(child, SIGTERM);
     child_go(child);

@@ -7,8 +7,8 @@
 
 /*
  * Starts the command, traces its first node from the beginning, and ends with the command. Returns the status of the
- * trace, or of the command if that of the trace is 0. o->what points to `what`. An expression that matches nothing yet
- * is no error, because the node has not loaded its code.
+ * trace, or of the command if that of the trace is 0. o->what points to `what`. It is no error if an expression matches
+ * nothing yet, because the node has not loaded its code.
  */
 int command_node_run(struct ctx *ctx, const struct live_options *o, struct what_opts *what, char **command);
 
