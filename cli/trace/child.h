@@ -36,7 +36,7 @@ struct child {
     int64_t rest_until;  /* loop_now() time at which etrace stops waiting for more bytes on `rest` */
     struct buf said;     /* input from the held node so far */
     char node[600];      /* name of the held node; empty: no node is held yet */
-    /* the cookie of the node, as a file in `dir` that child_go() deletes; empty: none */
+    /* path of the file with the cookie of the node, which child_go() deletes; empty: none */
     char cookie_file[120];
     /*
      * An expression that the node evaluates when it goes on; the node is then held after its own arguments are

@@ -16,7 +16,7 @@
 /* A second signal within this time is ignored: timeout(1) signals the process and then its process group. */
 #define AT_ONCE_MS 100
 
-/* How long ctx_release() waits for standard error: the terminal may be stopped, or a reader slow. */
+/* How long ctx_release() waits for standard error: the terminal may be stopped, or the reader of a pipe slow. */
 #define WORDS_MS 5000
 
 #define ERASE_LINE "\r\033[K"
@@ -49,8 +49,8 @@ void ctx_progress_end(struct ctx *c)
 }
 
 /*
- * Writes the line with one write, so that lines of several processes do not mix. ctx_keep() and a `talk` function take
- * it instead.
+ * Writes the line with one write, so that lines of several processes do not mix. Does not write after ctx_keep(), which
+ * keeps the line, or if c->talk() takes it.
  */
 static void say_line(struct ctx *c, struct buf *line)
 {

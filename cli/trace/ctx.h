@@ -25,7 +25,7 @@ struct ctx {
     bool shown;      /* the begun line is on the screen already */
     struct buf line; /* text of the begun line */
     bool progress;   /* the terminal shows the line of ctx_progress() */
-    bool keeps;      /* set by ctx_keep() */
+    bool keeps;      /* ctx_keep() is on: messages go to `kept` */
     struct buf kept;
     bool raw_talk;  /* the terminal may be in raw mode (ctx_share_terminal()), so lines end in \r\n */
     int quiet;      /* 1: no banner and no summary, 2: no warnings either; errors are always printed */
@@ -44,13 +44,13 @@ struct ctx {
 
 void ctx_init(struct ctx *c);
 /*
- * Lets a signal end the program at once (on), while there is nothing to clean up. A no-op if `leaves` is set or nothing
- * changes.
+ * With `on`, lets a signal end the program at once, because there is nothing to clean up. A no-op if `on` does not
+ * change anything, or if `leaves` is set and `on` is true.
  */
 void ctx_let_die(struct ctx *c, bool on);
 /*
- * Passes signals to take() instead of counting them in `interrupts`; NULL ends that. A terminal sends its signals to
- * our whole process group.
+ * Passes signals to take() instead of counting them in `interrupts`; NULL ends that. `from_kernel` is true for a signal
+ * of the terminal, which signals our whole process group.
  */
 void ctx_pass_signals(struct ctx *c, void (*take)(void *data, int signal, bool from_kernel), void *data);
 void ctx_release(struct ctx *c); /* waits up to WORDS_MS until standard error has taken all messages */
@@ -77,16 +77,16 @@ int ctx_fail(struct ctx *c, const struct err *e); /* prints the error and its hi
 void ctx_put_error(const struct err *e, bool color, struct buf *to); /* appends the lines that ctx_fail() prints */
 
 /*
- * Returns a loop_now() deadline for a slow reader of the output. -1: wait for ever, as after Ctrl-C, because the user
- * may still read in a pager. After TERM or HUP the process should end soon.
+ * Returns the loop_now() time until which to wait for a slow reader of the output; -1: no deadline. After TERM or HUP
+ * the process should end soon. Ctrl-C sets no deadline, because the user may still read in a pager.
  */
 int64_t ctx_patience(const struct ctx *c);
-/* Returns true if the caller should wait longer. Without a deadline (-1), a TERM or HUP signal sets one. */
+/* Returns true until the deadline *patience. If *patience is -1, sets a deadline once a TERM or HUP signal has come. */
 bool ctx_waits(const struct ctx *c, int64_t *patience);
 
 /*
- * Makes the command end when the reader of ctx->out goes away, as if a signal asked for it. For a command that may be
- * silent for long. Outputs (struct outputs) do the same by themselves.
+ * Makes the command end when the reader of ctx->out goes away, as if a signal had asked the command to end. For a
+ * command that may print nothing for long. struct outputs watches its readers itself.
  */
 void ctx_watch_reader(struct ctx *c);
 

@@ -14,8 +14,8 @@
 #include "../node/epmd.h"
 #include "../node/net.h"
 
-#define LOOK_MS 20      /* interval between two looks whether the shop is open */
-#define PATIENCE_MS 500 /* for the answer of epmd */
+#define LOOK_MS 20      /* interval between two checks whether the shop is open */
+#define PATIENCE_MS 500 /* how long to wait for the answer of epmd */
 
 /* An expression that `erl` evaluates before etrace holds the node, so that the modules can be traced. */
 static const char compile_shop[] =
@@ -104,7 +104,7 @@ void demo_node_end(struct child *c)
 static struct child shop;
 static bool is_made; /* `shop` is in use */
 
-/* Returns true if the epmd of this host knows a node of the user with this name. */
+/* Returns true if the epmd of this host knows a node with this name. */
 static bool is_taken(const char *name)
 {
     struct epmd_names names = {0};
@@ -120,7 +120,10 @@ static bool is_taken(const char *name)
     return found;
 }
 
-/* Lets the shop open, and serves the loop until it is open. Returns false if the node ends before. */
+/*
+ * Lets the shop open, and serves the loop until it is open. Returns false if the node ends before that, or a signal
+ * comes.
+ */
 static bool wait_for_shop(struct ctx *ctx)
 {
     char path[256];
@@ -161,7 +164,7 @@ bool demo_node_named(struct ctx *ctx, struct node_opts *o, int *ret_status)
         return true;
     if (!is_made && !start_shop(ctx, ret_status))
         return false;
-    command_line_rename(shop.node, "demo"); /* this node ends with etrace, and the next one has another name */
+    command_line_rename(shop.node, "demo"); /* hints say `demo`, because the next demo node will have another name */
     o->nodes.items[0] = shop.node;
     return true;
 }

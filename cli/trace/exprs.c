@@ -12,8 +12,8 @@
 #include "together.h"
 
 /*
- * Weights that estimate how much of the heap of the companion's owner a request takes: for each expression, selected
- * function and name. The heap is bounded, and the node kills an owner that exceeds the bound. WEIGHT_MOST leaves a
+ * Weights that estimate how much heap a request takes in the process of the companion that receives it: for each
+ * expression, selected function and name. The node kills this process if its heap exceeds a bound. WEIGHT_MOST leaves a
  * third of the heap free.
  */
 enum {
@@ -98,7 +98,7 @@ static bool read_records(struct exprs *p, const struct what_opts *what, struct l
     return ok;
 }
 
-/* Adds the file and the line to an error in a file. */
+/* Puts the file and the line before the text of an error in a file. */
 static bool add_location(const char *file, struct err *e)
 {
     struct err plain = *e;
@@ -209,8 +209,8 @@ unsigned exprs_flags_by_roots(const struct spec *s)
 }
 
 /*
- * Checks the roots. The node has one set of flags for each process. So a flag is set either by calls of roots or on all
- * processes, not both; and with roots, options cannot choose what processes inherit.
+ * Checks the roots. The node has one set of flags for each process, so a flag is set either by calls of roots or on all
+ * processes. If there are roots, options must not choose what processes inherit.
  */
 static bool insides_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {
@@ -272,7 +272,7 @@ static bool keys_fit(const struct exprs *p, const struct what_opts *what, struct
     return TOGETHER(e, KNOWN(KEYS, what->keys), KNOWN(EXPRESSIONS, p->count), KNOWN(COUNTS, exprs_counts(p)));
 }
 
-/* Checks that all expressions count by keys, or none. */
+/* Checks that either every expression counts by keys, or none of them. Roots may do without keys. */
 static bool counts_fit(const struct exprs *p, struct err *e)
 {
     const struct spec *counts = NULL, *shows = NULL;

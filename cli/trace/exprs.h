@@ -21,12 +21,12 @@ struct exprs {
     size_t count, cap;
     const struct where **wheres;
     size_t nwheres;
-    const struct spec_by *by; /* of `by_text` */
-    unsigned needs;           /* PROPERTY_NEEDS_RETURN and _CALLER, for `wheres` and `by` */
+    const struct spec_by *by; /* the compiled `by_text`; NULL: none */
+    unsigned needs;           /* PROPERTY_NEEDS_RETURN and _CALLER, if `wheres` or `by` need results and callers */
     struct str *headers;      /* the texts of the --hrl files */
     size_t nheaders;
     /*
-     * Set by the caller before it compiles, or NULL. See struct lang_options for `dumps`. find_record() looks up
+     * The caller may set these members before it compiles. See struct lang_options for `dumps`. find_record() looks up
      * records that no header defines.
      */
     struct buf *const *dumps;
@@ -64,16 +64,18 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
                    int otp, struct err *e);
 
 /*
- * A find_record callback for the time before any node can be asked. Sets the bool `data` to true, and accepts any
- * record.
+ * A find_record callback for use before a node can be asked. Accepts every record, and sets the bool at `data` to true.
  */
 enum lang_found exprs_later(void *data, const struct sel_name *modules, size_t nmodules, struct str name,
                             struct arena *a, struct lang_lookup *ret);
 
-/* Checks the regular expressions of selectors and filters. The node compiles those of selectors again. */
+/*
+ * Checks the regular expressions of selectors and filters. The node compiles the regular expressions of selectors
+ * again.
+ */
 bool exprs_regexes(const struct exprs *p, struct err *e);
 
-/* Returns true if the node can count by the keys of the expressions, and all have the same keys; *ret has them. */
+/* Returns true if all expressions have the same keys, and the node can count by them. *ret gets the keys. */
 bool exprs_by_node(const struct exprs *p, struct by_node *ret);
 
 /* Returns true if the events of an expression are counted by keys. */
@@ -81,19 +83,19 @@ bool exprs_counts(const struct exprs *p);
 
 void exprs_warn(const struct exprs *p, struct ctx *ctx);
 
-/* The request to one node. */
+/* How to build the request to one node. */
 struct exprs_how {
-    struct plan plan; /* after plan_follow_roots() */
+    struct plan plan; /* the plan of the trace, after plan_follow_roots() */
     struct arm_mark mark;
     const struct str *unknown; /* the names of exprs_atoms() that are no atoms on the node */
     size_t nunknown;
-    bool *compared; /* one flag for each unknown atom, or NULL; set if a pattern or guard compares with the atom */
+    bool *compared; /* one flag for each of `unknown`, or NULL; set if a pattern or guard compares with this atom */
 };
 
-/* Appends the names of the atoms in the expressions as binaries. Returns their number. */
+/* Appends the name of each atom in the expressions, as encoded binaries. Returns the number of names. */
 size_t exprs_atoms(const struct exprs *p, struct buf *ret_names);
 
-/* Appends the processes that -P selects as a list for the node. */
+/* Appends the processes that -P selects, as an encoded list for the node. */
 bool exprs_whom(const struct texts *procs, const struct session_node *node, struct buf *ret_list, struct err *e);
 
 /* Appends the argument of arm_request() for one node. Local pids in expressions become pids of that node. */
@@ -123,15 +125,15 @@ bool exprs_system_trigger(const char *probe, struct err *e);
 
 /*
  * Returns true if the node can keep each call until its result, and drop both if they fail the filter in *ret_filter.
- * That filter is the client's filter or a part of it; the client still applies its own filter. Requires that every call
- * reports how it ended.
+ * That filter is the client's filter or a part of it; the client still applies its own filter. Returns false if a call
+ * may not report its result.
  */
 bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t n, struct buf *ret_filter);
 
 /* Returns true if a filter or a key may read the sender of a received message. */
 bool exprs_reads_sender(const struct exprs *p);
 
-/* Returns true if a key or an aggregate depends on other events than its own. */
+/* Returns true if a key or an aggregate of an event depends on earlier events. */
 bool exprs_counts_around(const struct exprs *p);
 
 struct arm_pattern exprs_pattern(const struct sel_name *name);
@@ -152,7 +154,10 @@ bool exprs_read_header(const struct what_opts *what, const char *path, struct bu
 const struct spec *exprs_deciding_root(const struct exprs *p);
 /* Appends the condition of a deciding root for the node. Returns false if the node cannot evaluate it. */
 bool exprs_root_steps(const struct spec *root, struct buf *ret_filter);
-/* Returns the process flags that calls of roots set and clear for this spec: it is a root or traced inside of roots. */
+/*
+ * Returns the trace flags that calls of roots set and clear on processes for this spec. Returns 0 unless the spec is a
+ * root or is traced inside of roots.
+ */
 unsigned exprs_flags_by_roots(const struct spec *s);
 
 #endif

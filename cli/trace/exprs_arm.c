@@ -38,8 +38,8 @@ static struct str encode_localized(struct arming *a, term_t t)
 }
 
 /*
- * Adds the match specification. OTP 29 takes a head with a tail as one pattern; older releases need one pattern for
- * each arity.
+ * Adds the match specification. A head may end in a tail, as in [A | _]: OTP 29 takes it as one pattern, and older
+ * releases need a pattern for each arity.
  */
 static void arm_match_spec(struct arming *a, const struct spec *s)
 {
@@ -94,7 +94,7 @@ size_t exprs_atoms(const struct exprs *p, struct buf *ret_names)
     return n;
 }
 
-/* Adapts a spec to the atoms that this node has. */
+/* Copies a spec to *ret, adapted to the atoms that this node has. Reports an error if that is impossible. */
 static bool fit_to_node(struct fit *f, const struct spec *s, const struct what_opts *what, struct spec *ret,
                         struct err *e)
 {
@@ -169,7 +169,7 @@ static const struct {
     {SPEC_F_GC, "garbage_collection", NULL},
 };
 
-/* Returns the kinds of events that a flag brings, except calls and results. */
+/* Returns the kinds of events that a trace flag causes, except calls and results. */
 static uint64_t kinds_of(unsigned flag)
 {
     static const struct {

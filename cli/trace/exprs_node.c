@@ -21,7 +21,7 @@ uint64_t exprs_kinds(const struct exprs *p, uint64_t *ret_besides)
 
 typedef bool steps_fn(const struct where *const *wheres, size_t n, struct buf *ret_steps);
 
-/* Compiles all conditions of an expression, its own and the `extra` ones, with `steps`. */
+/* Compiles the conditions of the expression and the `extra` ones together, by steps(). */
 static bool filter_of(const struct spec *s, const struct where *const *extra, size_t n, steps_fn *steps,
                       struct buf *ret)
 {
@@ -53,8 +53,9 @@ bool exprs_filter(const struct exprs *p, const struct where *const *extra, size_
     }
     buf_release(&other);
     /*
-     * To measure the size of an event, the node encodes it, which defines names in its interning table without sending
-     * them. No other kind of frame may then be sent, because it could refer to these names.
+     * To measure the size of an event, the node encodes the event without sending it. The encoding defines names in the
+     * interning table of the node, and a later frame could refer to a name that the client never got. So the
+     * expressions must cause no frames of other kinds.
      */
     for (size_t i = 0; ok && i < p->count && where_steps_measure(buf_view(ret_filter)); i++)
         ok = !(p->specs[i]->flags & ~(unsigned)(SPEC_F_CALL | SPEC_F_ARITY)) && !probes_switches(p->specs[i]);
@@ -92,8 +93,8 @@ bool exprs_hold(const struct exprs *p, const struct where *const *extra, size_t 
 }
 
 /*
- * Returns true if a key is what a match specification collects. With several probes the collected value is in a tuple
- * with the probe's number, so it is no key.
+ * Returns true if one of the keys is the value that a match specification collects. Several probes cannot count by it,
+ * because their values are in tuples with the number of the probe.
  */
 static bool counts_collected(const struct by_node *b)
 {
@@ -175,7 +176,7 @@ static bool where_reads_any_of(const struct where *w, uint64_t kinds)
     return reads || (w->tail && where_reads_any_of(w->tail, kinds));
 }
 
-/* Returns the kinds of events of the probes except calls and their results, if @events are among the probes; else 0. */
+/* Returns the kinds of events of the probes except calls and their results. Returns 0 if no probe is about @events. */
 static uint64_t kinds_besides_calls(const struct exprs *p)
 {
     const uint64_t calls = UINT64_C(1) << ETW_CALL | UINT64_C(1) << ETW_RETURN_FROM | UINT64_C(1) << ETW_EXCEPTION_FROM;

@@ -47,7 +47,10 @@ static void read_when_ready(struct ctx *ctx, struct reading *r)
         r->error = EINTR;
 }
 
-/* Reads a file. Without a ctx the file must be a regular file, because its read cannot wait. */
+/*
+ * Reads a file. Without a ctx there is no loop to serve, so the file must be a regular file, which is read without
+ * waiting.
+ */
 static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
 {
     int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;

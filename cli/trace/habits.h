@@ -12,12 +12,12 @@ struct sink_type;
 
 enum habit_place { HABIT_COMMAND, HABIT_REPL, HABIT_OPTION, HABIT_VIEW };
 
-/* Returns the right word or a sentence (see habits.def), or NULL. */
+/* Returns the word or sentence of etrace from habits.def; NULL: no row has the word. */
 const char *habit_meaning(enum habit_place place, struct str written);
 
 /*
- * Returns the view with this name, or a view that writes files with this extension, or the view of a row; NULL: none of
- * them.
+ * Returns the view that habits.def gives for the word; else the view of this name; else a view that writes files with
+ * this extension. NULL: none of them.
  */
 const struct sink_type *habit_view(struct str written);
 
