@@ -9,12 +9,12 @@
 #include "../pipeline/assert.h"
 
 #define TIMED_MOST ((size_t)64 << 20) /* limit for the kept bytes if --ring is a time */
-#define PARTS 32                      /* the age of events is recorded in steps of 1/PARTS of --ring TIME */
+#define PARTS 32                      /* the ages of events are marked in steps of 1/PARTS of --ring TIME */
 #define AT_ONCE ((size_t)4 << 20)     /* bytes to pass on before the loop serves everything else again */
 
 enum keeper_state { KEEPS, SENDS, RESTS };
 
-/* A mark in the scrollback: no event before `place` is younger than the wall clock `at_ns`. */
+/* A mark in the scrollback: no event before `place` is younger than the wall clock time `at_ns`. */
 struct aged {
     uint64_t place;
     int64_t at_ns;
@@ -29,12 +29,12 @@ struct keeper {
     struct pipeline *judge;
     struct asserts *trigger;
     bool of_rows;  /* the condition is about figures of keys, not about single events */
-    uint64_t held; /* number of times that the condition has held in this state */
+    uint64_t held; /* number of times that the condition held since the state began */
     size_t most;
-    /* Clocks of the nodes, so that ages and figures do not depend on when this program reads the events. */
-    int64_t wall_ns, came;       /* wall clock of the latest batch; loop_now() time of its arrival */
-    int64_t counted_from;        /* wall clock at which the figures began */
-    struct aged ages[PARTS + 2]; /* the oldest first */
+    /* Wall clock times of the nodes, so that ages and figures do not depend on when this program reads the events. */
+    int64_t wall_ns, came;       /* of the latest batch: its wall clock time, and the loop_now() time of its arrival */
+    int64_t counted_from;        /* wall clock time at which the figures began */
+    struct aged ages[PARTS + 2]; /* marks of ages, the oldest first */
     size_t nages;
 };
 
@@ -98,7 +98,8 @@ static void look_at_condition(struct keeper *k)
 }
 
 /*
- * Records the age of the events so far. Moves the latest mark on until it is 1/PARTS younger than the mark before it.
+ * Marks the age of the events so far. The new mark replaces the latest one unless it is at least 1/PARTS of --ring TIME
+ * younger than the mark before that.
  */
 static void note_age(struct keeper *k)
 {
@@ -157,7 +158,7 @@ static void forget_ages(struct keeper *k, size_t n)
     memmove(k->ages, k->ages + n, k->nages * sizeof(*k->ages));
 }
 
-/* Overwrites events that are too old or too many. Passes on the notes and the first and last batches of nodes. */
+/* Overwrites events that are too old or too many. Passes on their notes, and the first and last batches of nodes. */
 static bool keeper_overwrite(struct keeper *k, struct err *e)
 {
     const int64_t most_ns = (int64_t)k->o.ring->most_ms * 1000000;

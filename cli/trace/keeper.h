@@ -22,13 +22,17 @@
 struct keeper;
 
 struct keeper_options {
-    /* Selects the events that the condition sees: all that would be shown; its views are ignored. */
+    /*
+     * The options of the pipeline that evaluates the condition: it sees all events that would be shown. Its views are
+     * ignored.
+     */
     struct pipeline_options judge;
     const struct where *when;
     const struct ring_opts *ring;
-    /* Takes a batch or a note of a snapshot. After false, e is filled. */
+    /* Gets the batches and notes of snapshots. If it returns false, it has filled e. */
     bool (*take)(void *data, const struct source_item *item, struct err *e);
-    void (*skipped)(void *data, uint64_t times); /* reports how often the condition held too soon after a snapshot */
+    /* called with the number of times that the condition held too soon after a snapshot */
+    void (*skipped)(void *data, uint64_t times);
     void *data;
 };
 
@@ -36,7 +40,10 @@ struct keeper_options {
 struct keeper *keeper_new(const struct keeper_options *o, struct err *e);
 void keeper_free(struct keeper *k); /* accepts NULL */
 
-/* Returns the pipeline that evaluates the condition. It has the order of the nodes and all losses. */
+/*
+ * Returns the pipeline that evaluates the condition. The events of all nodes pass through it, so it knows how to merge
+ * them, and all losses.
+ */
 struct pipeline *keeper_judge(struct keeper *k);
 
 /* Takes a batch or a note of a node. Returns false, with the place in e, if the events are malformed. */

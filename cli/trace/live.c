@@ -8,9 +8,11 @@
 #include "child.h"
 #include "outcome.h"
 
-#define BACKLOG_FULL (8u << 20) /* bytes of unwritten output from which on the nodes are not asked for events */
+/* if an output has this many unwritten bytes, etrace asks the nodes for no more events */
+#define BACKLOG_FULL (8u << 20)
 #define BACKLOG_LOW (1u << 20)
-#define REST_MS 1000 /* how long to wait for the results of the calls within --limit */
+/* how long to wait for the last events after --limit was reached, or after the command has ended */
+#define REST_MS 1000
 
 /* ---- ending ---- */
 
@@ -152,8 +154,8 @@ static void say_summary(struct live *l)
 /* ---- streaming ---- */
 
 /*
- * Stops asking the nodes for events while an output is full, for example because a pager waits. Leases are still
- * renewed.
+ * Stops asking the nodes for events while an output is full, for example because a pager waits, and resumes at
+ * BACKLOG_LOW. Leases are still renewed.
  */
 static void throttle_nodes(struct live *l)
 {
@@ -169,7 +171,10 @@ static void throttle_nodes(struct live *l)
 
 /* ---- snapshots ---- */
 
-/* Asks each node that has no snapshot yet for one, if another node has begun a snapshot or the user asks. */
+/*
+ * If another node has begun a snapshot, or the user requests one, asks each node that has none for a snapshot. Asks the
+ * questions of --then at the beginning of a snapshot.
+ */
 static void look_for_snapshots(struct live *l)
 {
     const struct live_moment *m = l->o->moment;
@@ -185,7 +190,10 @@ static void look_for_snapshots(struct live *l)
                 m->ask(m->data, p);
 }
 
-/* Returns true while answers about the beginning of a snapshot are missing. Tells the command that the trace ends. */
+/*
+ * Returns true while the command waits for answers to its questions about a snapshot. If the trace is LEAVING, tells
+ * the command to stop waiting.
+ */
 static bool poll_moment(const struct live *l)
 {
     const struct live_moment *m = l->o->moment;
@@ -284,7 +292,7 @@ static void ask_for_time(struct live *l)
     node_merge_ask_all(&l->merge);
 }
 
-/* Serves the loop once, and then everything that may have changed. Returns false if no peer is left. */
+/* Serves the loop once, and then takes every step that has become possible. Returns false if no peer is left. */
 static bool live_step(struct live *l)
 {
     struct err e;
@@ -295,7 +303,7 @@ static bool live_step(struct live *l)
         ctx_let_die(l->ctx, false);
     live_look_for_records(l);
     if (l->pipeline)
-        /* Before live_look_at_nodes(), which arms a node once its clock is known. */
+        /* This must come before live_look_at_nodes(), which arms a node once its clock is known. */
         live_handle_status(l, node_merge_step(&l->merge, &e), &e);
     live_look_at_nodes(l);
     live_handle_status(l, snapshots_keep(&l->snapshots, l->state == LIVE_RUNNING, !l->merge.blocked, &e), &e);
@@ -303,7 +311,7 @@ static bool live_step(struct live *l)
         pipeline_flush(l->pipeline);
     look_at_table(l);
     ask_for_time(l);
-    /* Before snapshots_step(), which ends a snapshot: the other nodes must be asked before. */
+    /* This must come before snapshots_step(), which may end the snapshot: then the other nodes could not be asked. */
     look_for_snapshots(l);
     if (!snapshots_step(&l->snapshots, l->state == LIVE_LEAVING, &e))
         live_stop_with(l, &e);
@@ -353,7 +361,7 @@ static void live_end(struct live *l)
 
     take_leftover(l);
     ctx_let_die(l->ctx, false);
-    if (l->view.record) /* the command reads what was written */
+    if (l->view.record) /* the command reads the file that was written */
         l->status = outputs_flush(&l->outputs, l->ctx, l->status);
     redraw_close(&l->redraw);
     const bool ran = !l->status && !l->o->what->dry_run;

@@ -17,8 +17,8 @@ struct child;
 /*
  * A table on the terminal that the command draws again and again while the trace runs. It is the view of standard
  * output, which is the only output; the view has SINK_AGAIN. live_run() fills in `text`, `totals` and `ran_ms`, and
- * calls the functions. With view_opts.record, standard output has no view, `text` is not used, and the command draws
- * what it reads from that file.
+ * calls the functions. With view_opts.record, standard output has no view, `text` is not used, and the command reads
+ * that file and draws its events.
  */
 struct live_table {
     void *data;
@@ -34,18 +34,21 @@ struct live_table {
 };
 
 /*
- * The questions of a command to the nodes when a snapshot begins (--then stacks). live_run() calls these functions. It
- * does not end the trace by --snapshots while waits() returns true.
+ * The questions that a command asks the nodes when a snapshot begins (--then stacks). live_run() calls these functions.
+ * While waits() returns true, --snapshots does not end the trace.
  */
 struct live_moment {
     void *data;
     /* `file`: where the answers may be written; NULL: no file. Returns false if there is nothing to ask. */
     bool (*begin)(void *data, uint64_t number, const char *file);
     void (*ask)(void *data, struct peer *p);
-    /* A reply of the node; may answer another question. */
+    /* Gets each reply of a node, also replies to other questions. */
     void (*answer)(void *data, struct peer *p, const struct session_reply *reply);
     void (*lost)(void *data, const struct peer *p);
-    /* Called after every event of the loop; returns true while answers are missing. `end`: stop waiting. */
+    /*
+     * Called after every event of the loop; returns true while answers are missing. `end`: the trace ends, so the
+     * command must stop waiting.
+     */
     bool (*waits)(void *data, bool end);
 };
 
@@ -59,7 +62,8 @@ struct live_options {
     struct child *child;              /* the command whose node is held until it is traced; NULL: none */
     struct live_table *table;         /* NULL: the views are only printed */
     const struct live_moment *moment; /* NULL: no questions when a snapshot begins */
-    struct buf *unmatched; /* out: an expression for the functions if none of their calls matched; NULL: not wanted */
+    /* out: the selectors of the traced functions, if they were called and no call matched; NULL: not wanted */
+    struct buf *unmatched;
 };
 
 /* Attaches, arms, streams and leaves. Reports all errors itself and returns the exit status. */

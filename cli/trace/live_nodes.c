@@ -37,7 +37,10 @@ static void move_node(struct live *l, const struct peer *p, enum node_state to)
 
 /* ---- what sessions report ---- */
 
-/* Ends the time in which a signal may end the program at once: now there is something to clean up. */
+/*
+ * Handles a session that answers. From now on a signal must not end the program at once, because there is something to
+ * clean up.
+ */
 void live_on_ready(void *data, struct peer *p)
 {
     struct live *l = data;
@@ -64,13 +67,16 @@ void live_on_failed(void *data, struct peer *p, const struct err *cause)
         live_fail(l, cause);
 }
 
-/* Returns true for a node of --cluster that lacks the functions. Not every node of a cluster needs them. */
+/*
+ * Returns true if the error only says that a node of --cluster lacks the functions. Not every node of a cluster needs
+ * them.
+ */
 static bool may_lack(const struct live *l, const struct err *e)
 {
     return l->o->node->cluster && e->status == ERR_EMPTY;
 }
 
-/* With several nodes, prefix the error with the node's name unless it already starts with it. */
+/* With several nodes, prefixes the error with the name of the node unless the error already starts with it. */
 static struct err prefix_error(const struct live *l, const struct peer *p, const struct err *e)
 {
     struct err full = *e;
@@ -99,8 +105,8 @@ void live_on_refused(void *data, struct peer *p, const struct err *e)
 }
 
 /*
- * Prints what will be traced. A single node has one line, which live_on_armed() completes. Each of several nodes has a
- * line of its own, and a last line is about all of them.
+ * Prints what will be traced. A single node has one line, which live_on_armed() completes. Several nodes have a line
+ * each, and one more line for all of them.
  */
 void live_on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {
@@ -158,7 +164,7 @@ static void enter_here(struct live *l, struct peer *p)
         peer_fail(p, &e);
 }
 
-/* Arms a node. A node that came back may not have loaded the functions yet, so there they may be missing. */
+/* Arms a node. After a restart, a node may not have loaded the functions yet, so there they may be missing. */
 static void arm_node(struct live *l, struct peer *p)
 {
     move_node(l, p, NODE_ARMING);

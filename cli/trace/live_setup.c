@@ -70,7 +70,10 @@ static struct plan_from plan_inputs(struct live *l, bool unknown_records)
                               .arena = &l->arena};
 }
 
-/* Creates the pipeline: before etrace attaches, or after a node has defined the records that the expressions use. */
+/*
+ * Creates the pipeline. This comes before etrace attaches, or, if a node must define records for the expressions, after
+ * that node has answered.
+ */
 static bool live_begin(struct live *l, struct err *e)
 {
     const struct plan_from from = plan_inputs(l, false);
@@ -107,7 +110,7 @@ static bool live_begin(struct live *l, struct err *e)
 
 /* ---- records ---- */
 
-/* Compiles with the records that are known so far. Asks the node for the next missing record. */
+/* Compiles with the records that are known so far. If a record is missing, asks the node for it. */
 static void live_learn(struct live *l)
 {
     struct str wanted;
@@ -199,7 +202,7 @@ static bool prints_a_table(const struct live *l)
            l->outputs.outs[0] == l->outputs.own && l->outputs.views[0].type->flags & SINK_AGAIN;
 }
 
-/* Opens the outputs: as tables if the trace counts by keys, unless a snapshot shows the events. */
+/* Opens the outputs. If the trace counts by keys, the views are tables, unless --snapshot-when tests these counts. */
 static bool live_open(struct live *l, const char *default_view, struct err *e)
 {
     const struct live_table *t = l->o->table;

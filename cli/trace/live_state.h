@@ -29,9 +29,9 @@ enum node_state { NODE_AWAITED, NODE_HERE, NODE_CLOCK, NODE_ARMING, NODE_ARMED, 
 
 struct live_node {
     enum node_state state;
-    char *banner;  /* ARMING: the line to print when the node is ARMED; NULL: ctx_begin() has begun that line */
+    char *banner;  /* ARMING: the line to print once the node is ARMED; NULL: ctx_begin() has begun that line */
     int64_t began; /* when the node entered this state */
-    int patience;  /* ARMING: number of messages about the delay */
+    int patience;  /* ARMING: number of messages so far about its delay */
 };
 
 /*
@@ -47,8 +47,8 @@ enum live_state { LIVE_BEGINNING, LIVE_RUNNING, LIVE_LEAVING };
 
 struct live {
     struct ctx *ctx;
-    const struct live_options *o; /* `own`, for functions that only read */
-    struct live_options own;      /* as given, but with `what` and `view` below */
+    const struct live_options *o; /* points to `own`, for functions that only read */
+    struct live_options own;      /* the options as given, but with pointers to `what` and `view` below */
     struct what_opts what;
     struct view_opts view;
     enum live_state state;
@@ -67,16 +67,17 @@ struct live {
     struct session_set sessions;
     struct node_merge merge;
     struct live_node nodes[PEERS_MAX];
-    struct what_opts again; /* the request for nodes that come back: there an expression may match nothing yet */
-    struct err empty;       /* the refusal of the last node that became WITHOUT */
+    struct what_opts again; /* like `what`, for nodes that come back: an expression may match nothing there yet */
+    struct err empty;       /* the reason why the last node became WITHOUT */
     struct matches matches;
     struct buf found; /* the records that a node defines, as text */
     int64_t until;    /* loop_now() time at which the trace stops; -1: no limit */
-    bool rests;       /* until `until`: --limit was reached, or the command has ended, and the last events may come */
-    uint64_t seq;     /* sequence number of the last batch; used only with a command, which has one node */
-    int64_t ask_at;   /* loop_now() time of the next question to the nodes for their time, if a view waits for it */
+    /* --limit was reached or the command has ended, and the trace waits for the last events until `until` */
+    bool rests;
+    uint64_t seq;   /* sequence number of the last batch; used only with a command, which has one node */
+    int64_t ask_at; /* loop_now() time at which etrace next asks the nodes for their time, if a view waits for it */
     struct redraw redraw;
-    /* loop_now() times: the first node traces (-1: none does); LEAVING began (0: not yet) */
+    /* loop_now() times: when the first node began to trace (-1: none does), and when LEAVING began (0: not yet) */
     int64_t begun_at, stopped_at;
     int status;
 };
@@ -95,7 +96,7 @@ void live_on_note(void *data, unsigned node, struct str note);
 
 /* ---- live_setup.c ---- */
 
-/* The trace borrows the options. */
+/* Borrows the options until live_release(). */
 void live_init(struct live *l, struct ctx *ctx, const struct live_options *given,
                const struct session_set_handlers *handlers);
 bool live_prepare(struct live *l, const char *default_view,
@@ -114,16 +115,19 @@ void live_on_refused(void *data, struct peer *p, const struct err *e);
 void live_on_chosen(void *data, struct peer *p, const struct arm_result *result);
 void live_on_armed(void *data, struct peer *p, const struct arm_result *result);
 
-/* Takes the next step of each node. The trace runs once all of them are armed. */
+/* Takes the next step of each node. Begins the trace once no node is still being attached or armed. */
 void live_look_at_nodes(struct live *l);
 int64_t live_next_patience(const struct live *l); /* time of the next message about a node that arms slowly; -1: none */
 
 struct live_node *live_node_of(struct live *l, const struct peer *p);
 bool live_is_traced(struct live *l, const struct peer *p);
 size_t live_count_armed(const struct live *l);
-bool live_none_came(const struct live *l);    /* no node was ever UP. With --reattach that may last until the end */
-bool live_has_lost_one(const struct live *l); /* a session was lost, even if its node traced nothing yet */
-bool live_any_fallback(const struct live *l); /* a node is traced without the NIF, which may miss events */
+/* returns true if no node was ever UP; with --reattach that may last until the end */
+bool live_none_came(const struct live *l);
+/* returns true if a session was lost, even if its node traced nothing yet */
+bool live_has_lost_one(const struct live *l);
+/* returns true if a node is traced without the NIF, which may miss events */
+bool live_any_fallback(const struct live *l);
 /*
  * Warns of nodes that have not answered when the user stops early, because no other message names them. Prints nothing
  * after an error, or if the reader of the output has gone.

@@ -10,9 +10,12 @@
 
 struct matches {
     const struct exprs *exprs;
-    /* For each probe why it matched no function at arming; status 0: it matched, or the node gave no reason. */
+    /*
+     * For each probe, the reason why it matched no function when it was armed. Status 0: it matched a function, or the
+     * node gave no reason.
+     */
     struct err *missing;
-    struct buf loaded; /* modules that the first such node had not loaded before, as text */
+    struct buf loaded; /* the modules that were loaded for the trace on the first node that lacked some, as text */
 };
 
 void matches_release(struct matches *m);
@@ -21,11 +24,14 @@ void matches_take(struct matches *m, const struct arm_result *result, bool start
 /* Appends the line about a node: its name, its OTP release, and how much is traced there. */
 void matches_put(const struct matches *m, const struct session_node *node, const struct arm_result *result,
                  struct buf *b);
-/* Warns of probes that selected no function when they were armed, and had no event later. `hint`: "", or what helps. */
+/*
+ * Warns of each probe that selected no function when it was armed, and had no event later. `hint`: what may help, or
+ * "".
+ */
 void matches_warn(const struct matches *m, struct ctx *ctx, const struct pipeline *p, const char *hint);
 /*
- * Says why there are no events, if the reason is known: the functions were not called, or no call matched.
- * *ret_unmatched gets the functions of whose calls none matched; NULL: not wanted.
+ * Says why there are no events, if the reason is known: the functions were not called, or no call matched. If no call
+ * matched, *ret_unmatched gets the selectors of the functions; NULL: not wanted.
  */
 void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct totals *t, bool some_processes,
                          struct buf *ret_unmatched);
