@@ -8,9 +8,9 @@
 #include "../erlang/term_print.h"
 
 #define SLOT_MS 50      /* an event waits for at most NODE_MERGE_SLOTS slots of this length */
-#define ASK_MS 20       /* interval between two questions to a node that other nodes' events wait for */
+#define ASK_MS 20       /* interval between two questions to a node for which the events of other nodes wait */
 #define ANSWER_MS 20000 /* a node that is silent for this long is lost */
-#define MEASURE 5       /* measurements of a clock; the best of them is used */
+#define MEASURE 5       /* number of measurements of a clock; etrace uses the best one */
 /* A node that is traced alone gets a warning if its clock is off by more than this. */
 #define OFF_NS INT64_C(5000000000)
 #define AGAIN_MS 30000 /* a clock is measured again when its measurement is older than this */
@@ -29,8 +29,8 @@ static int64_t wall_now(const struct node_merge *t)
 }
 
 /*
- * Returns the wall clock at the zero of the monotonic clock. Uses the pair of readings that took the shortest time,
- * because a busy host may interrupt the process between two readings.
+ * Returns the wall clock time at which the monotonic clock was zero. Of three pairs of readings it uses the pair that
+ * took the shortest time, because a busy host may interrupt the process between two readings.
  */
 static int64_t wall_at_zero(void)
 {
@@ -101,8 +101,8 @@ static void put_offset(struct buf *b, int64_t seconds)
 }
 
 /*
- * Warns if the clock of a single node is off. With several nodes all times are converted to this host's clock; a single
- * node keeps its own times, which match its logs.
+ * Warns if the clock of a single node is off, because a single node keeps its own times, which match its logs. With
+ * several nodes, all times are converted to the clock of this host.
  */
 static void say_off(const struct node_merge *t, const struct peer *p)
 {
@@ -117,7 +117,10 @@ static void say_off(const struct node_merge *t, const struct peer *p)
     buf_release(&b);
 }
 
-/* Uses the best measurement, unless the current offset agrees with it within the errors of both. */
+/*
+ * Makes the best measurement the offset in use, unless the two agree within their errors. Returns false if the pipeline
+ * has failed.
+ */
 static bool use_best(struct node_merge *t, const struct peer *p)
 {
     struct node_merge_node *n = &t->nodes[p->index];

@@ -14,8 +14,8 @@ static const char *const advice[ETW_LOSSES] = {
 };
 
 /*
- * Returns the lost events of a reason. ETW_LOST_HALF has the name "rate" like ETW_LOST_RATE, so both figures are added.
- * Overwritten events are not reported here.
+ * Returns the number of events that were lost for this reason. ETW_LOST_HALF and ETW_LOST_RATE have the same name, so
+ * the second one returns both numbers. Overwritten events have a figure of their own.
  */
 static uint64_t lost_for(const uint64_t *lost, size_t reason)
 {

@@ -81,7 +81,7 @@ static const struct sink_type *named_view(const struct view_opts *o)
 }
 
 /*
- * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. It decides if several views
+ * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. `as` decides if several views
  * have the extension. A text extension (.txt, .log) fits every view. An unknown extension fits the view that the
  * options name.
  */
@@ -107,7 +107,7 @@ static void outputs_add(struct outputs *s, struct out *out, const struct sink_ty
     s->count++;
 }
 
-/* Opens a recording; with -a it continues after the last complete block. */
+/* Opens a recording. With -a, continues an existing one after its last complete block; *ret_append is then true. */
 static struct out *open_recording(const char *path, bool append, bool *ret_append, struct err *e)
 {
     bool fresh;
@@ -127,7 +127,10 @@ bool outputs_same_file(const struct stat *a, const struct stat *b)
     return S_ISREG(a->st_mode) && a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-/* Returns true, with an error, if another output already goes to the file: they would overwrite each other. */
+/*
+ * Returns true, with an error, if another output already writes to the file, because the two would overwrite each
+ * other.
+ */
 static bool reject_second_output(const struct outputs *s, const char *path, struct err *e)
 {
     struct stat st, own;
@@ -185,7 +188,7 @@ static bool goes_to_a_file(const struct view_opts *o, const struct texts *files,
     return false;
 }
 
-/* Returns true if a file gets a page or a profile, so that nobody waits for lines on a terminal. */
+/* Returns true if a file gets a page or a profile. The user then does not wait for lines on the terminal. */
 static bool has_document(const struct view_opts *o, const struct texts *files)
 {
     for (size_t i = 0; i < files->count; i++) {
@@ -197,8 +200,8 @@ static bool has_document(const struct view_opts *o, const struct texts *files)
 }
 
 /*
- * Returns the first view here, or of any -o FILE, that has the flag; NULL: none. The FILE may belong to another struct
- * outputs.
+ * Returns the first view with the flag: of the opened outputs, or of any -o FILE, which another struct outputs may
+ * open. NULL: no view has the flag.
  */
 static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, unsigned flag)
 {
@@ -254,14 +257,17 @@ bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
     return TOGETHER(e, KNOWN_TEXT(TABLE, type && type->flags & SINK_ROWS ? o->as : NULL), KNOWN(COUNTS, counts));
 }
 
-/* Rejects options of the look that name two things at once. */
+/* Rejects display options that contradict each other, such as --utc and --delta. */
 static bool check_options(const struct view_opts *o, struct err *e)
 {
     return TOGETHER(e, KNOWN(UTC, o->utc), KNOWN(RELATIVE, o->relative), KNOWN(DELTA, o->delta), KNOWN(AS, o->as),
                     KNOWN(JSON, o->json), KNOWN(SUMMARY, o->summary), KNOWN(ELIXIR, o->elixir), KNOWN(TERMS, o->terms));
 }
 
-/* Rejects options that no view reads, and options for single events if a view makes one item of several events. */
+/*
+ * Rejects options that no view reads. If a view makes one item of several events, also rejects options that select or
+ * count single events.
+ */
 static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
 {
     const struct sink_type *pairs = find_view(s, o, SINK_PAIRS);
@@ -328,14 +334,14 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     return outputs_complete(s, o);
 }
 
-/* Adds the file of view_opts.record, which the caller has made, instead of standard output. */
+/* Adds the file of view_opts.record instead of standard output. The caller has created the file. */
 static bool add_record(struct outputs *s, const struct view_opts *o, const struct sink_type **ret_type, struct err *e)
 {
     const int fd = open(o->record, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
         return err_set(e, ERR_RUN, "cannot write %s: %s", o->record, strerror(errno));
-    if (!out_claim(fd, false, o->record, e)) { /* the lock says that the recording is still being written */
+    if (!out_claim(fd, false, o->record, e)) { /* the lock tells readers that the recording is still being written */
         close(fd);
         return false;
     }
@@ -344,7 +350,10 @@ static bool add_record(struct outputs *s, const struct view_opts *o, const struc
     return true;
 }
 
-/* Adds standard output, unless one of `files` takes its view. */
+/*
+ * Adds standard output, unless the view of one of `files` makes it unnecessary. *ret_type gets the view of standard
+ * output.
+ */
 static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const struct texts *files,
                     const char *default_view, const struct sink_type **ret_type, struct err *e)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Holds the outputs of a command and the view of each. Standard output has one view. Every -o FILE has the view of its
- * extension; if several views have the extension (.html, .txt), --as decides. If a view appears only at the end of the
- * trace and has a file, nothing is written to standard output, or at least not to a terminal. A thread writes each
- * output. This struct reports when an output is full, closed or broken.
+ * extension; if several views have the extension (.html, .txt), --as decides. Standard output has no view if a file has
+ * the same one, and the view is written only at the end of the trace. A terminal also has no view if a file gets a page
+ * or a profile and no option names a view. A thread writes each output. This struct reports when an output is full,
+ * closed or broken.
  */
 #ifndef ETRACE_OUTPUTS_H
 #define ETRACE_OUTPUTS_H
@@ -20,7 +21,7 @@
 struct outputs {
     struct view views[OUTPUTS_MAX];
     struct out *outs[OUTPUTS_MAX];
-    struct out *own; /* standard output, owned by the ctx; may be in `outs` */
+    struct out *own; /* standard output, owned by the ctx; it is in `outs` only if it has a view */
     struct loop_fd wakes[OUTPUTS_MAX];
     size_t count;
     struct grep *greps;
@@ -28,10 +29,10 @@ struct outputs {
     struct loop *loop;
 };
 
-/* Returns true if standard output gets a view that is written as a whole at the end. */
+/* Returns true if standard output has a view that is written only at the end. */
 bool outputs_wait(const struct outputs *s);
 
-/* Rejects an option without the other option that it needs. */
+/* Rejects an option that needs another option, if that one is missing. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* Rejects a table as the view of standard output if nothing counts by keys. */
 bool outputs_fit(const struct view_opts *o, bool counts, struct err *e);
@@ -59,26 +60,26 @@ bool outputs_require_file(const struct view_opts *o, const char *path, struct er
  * conditions in `exprs` are filters; those of assertions follow.
  */
 struct pipeline_options outputs_pipeline(const struct outputs *s, const struct exprs *exprs, size_t nwheres);
-void outputs_begin(struct outputs *s); /* discards the old content of the files now, unless that is done */
+void outputs_begin(struct outputs *s); /* discards the old content of the files on the first call */
 void outputs_close(struct outputs *s); /* does not wait; accepts a struct that failed to open */
 
 bool outputs_same_file(const struct stat *a, const struct stat *b); /* returns true if both are the same regular file */
 
 bool outputs_all(const struct outputs *s, unsigned flag); /* returns true if every view has the flag (sink_flags) */
-/* Returns the PROPERTY_ bits of what --fields and --format name. */
+/* Returns the PROPERTY_ bits of the properties that --fields and --format name. */
 unsigned outputs_properties(const struct outputs *s);
 
 bool outputs_has_senders(const struct outputs *s); /* returns true if a view may show who sent a received message */
 
-/* Returns the backlog of the fullest output (out_backlog()). */
+/* Returns the largest backlog of an output, in bytes; `enough` as for out_backlog(). */
 size_t outputs_backlog(const struct outputs *s, size_t enough);
 
 /* Returns true if the reader of an output went away (*ret_closed), or an output is broken (e is filled). */
 bool outputs_ended(const struct outputs *s, bool *ret_closed, struct err *e);
 
 /*
- * Waits until every file is written or broken, or patience ends; ctx_flush() does the same for standard output. Returns
- * the exit status.
+ * Waits until every file is written or has failed, or until ctx_patience(). ctx_flush() does the same for standard
+ * output. Returns the exit status.
  */
 int outputs_flush(struct outputs *s, struct ctx *ctx, int status);
 

@@ -6,13 +6,13 @@
 #include "../ground/glob.h"
 #include "../pipeline/regex.h"
 
-#define PROBES_MOST 1000 /* limit, because all pairs are compared */
+#define PROBES_MOST 1000 /* limit for the number of probes, because each is compared with all others */
 #define REGIONS_MOST 100
 
 /* Functions or events that several probes select. */
 struct region {
     struct str text;
-    bool may;  /* only the node can tell if the probes overlap */
+    bool may;  /* only the node knows whether the probes really overlap */
     bool *has; /* has[i]: probe i selects the functions or events */
 };
 
@@ -25,7 +25,10 @@ struct overlap {
     bool more;
 };
 
-/* How the names of two patterns meet. Ordered so that the larger value wins when parts are combined. */
+/*
+ * Whether two patterns match common names: certainly, perhaps or never. A part that is less certain has the larger
+ * value, and combine_meets() takes the largest value of all parts.
+ */
 enum meet { MEET, MAY_MEET, APART };
 
 static enum meet combine_meets(enum meet x, enum meet y)
@@ -82,7 +85,10 @@ static void overlap_put_name(const struct sel_name *n, struct buf *b)
     buf_puts(b, close[n->how]);
 }
 
-/* Returns the pattern that matches only names that both patterns match, or NULL if neither does by itself. */
+/*
+ * Returns the narrower one of two patterns: an atom, or the pattern beside a `_`, or either of two equal patterns.
+ * NULL: neither is known to be narrower.
+ */
 static const struct sel_name *narrower_pattern(const struct sel_name *x, const struct sel_name *y)
 {
     if (x->how == SEL_ATOM || y->how == SEL_ANY || (x->how == y->how && str_same(x->text, y->text)))
@@ -110,7 +116,7 @@ static void put_names(const struct sel_name *x, const struct sel_name *y, struct
     overlap_put_name(y, b);
 }
 
-/* Returns APART if the exclusions of the selector leave nothing of `module`. */
+/* Returns APART if the exclusions of the selector leave nothing of `module`, and MAY_MEET if only the node knows. */
 static enum meet meet_after_exclusions(const struct selector *sel, const struct sel_name *module)
 {
     enum meet is = MEET;
@@ -125,7 +131,10 @@ static enum meet meet_after_exclusions(const struct selector *sel, const struct 
     return is;
 }
 
-/* Returns how the functions of two selectors meet. Unless APART, sets the text to what both select. */
+/*
+ * Reports whether two selectors select common functions. Unless the result is APART, sets the text to a selector of
+ * these functions.
+ */
 static enum meet selectors_meet(const struct selector *x, const struct selector *y, struct buf *text)
 {
     const int lo = MAX(x->arity_lo, y->arity_lo), hi = MIN(x->arity_hi, y->arity_hi);
@@ -180,7 +189,7 @@ static bool patterns_apart(term_t x, term_t y)
     return (x->count < y->count && !x->tail) || (y->count < x->count && !y->tail);
 }
 
-/* Returns true if the heads of two probes exclude each other. Ignores guards. */
+/* Returns true if no event can match the heads of both probes. Ignores guards. */
 static bool heads_apart(const struct spec *x, const struct spec *y)
 {
     if (!x->match_spec || x->match_spec->type != TERM_LIST || !y->match_spec || y->match_spec->type != TERM_LIST)
@@ -266,8 +275,8 @@ static void overlap_compare(struct overlap *o, size_t x, size_t y)
 typedef bool probe_test(const struct spec *s);
 
 /*
- * Appends the numbers of the probes of a region that `wanted` accepts: "probe 1", "probes 1 and 2". Returns their
- * count.
+ * Appends the numbers of those probes of a region that wanted() accepts: "probe 1", "probes 1 and 2". Returns how many
+ * they are.
  */
 static size_t put_probes(const struct overlap *o, const struct region *r, probe_test *wanted, struct buf *b)
 {
@@ -321,7 +330,7 @@ static void put_word(struct buf *b, const char *word)
     buf_puts(b, word);
 }
 
-/* Appends the actions of all clauses that show something. */
+/* Appends the actions of the probes of a region, except those of clauses with `drop`, which show nothing. */
 static void put_actions(const struct overlap *o, const struct region *r, struct buf *b)
 {
     static const struct {
@@ -365,7 +374,7 @@ static void put_actions(const struct overlap *o, const struct region *r, struct 
     buf_release(&all);
 }
 
-/* Appends a line below a region about the probes that `wanted` accepts, if there are any. */
+/* Appends a line about those probes of a region that wanted() accepts; nothing if there are none. */
 static void put_note(const struct overlap *o, const struct region *r, probe_test *wanted, const char *one,
                      const char *several, struct buf *b)
 {

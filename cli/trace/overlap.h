@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Explains which expressions of one command can match the same event, and which actions then apply. It reads only the
- * text of the expressions and asks no node, so it cannot know which functions app() or behaviour() select.
+ * text of the expressions and asks no node, so it does not know which functions app() or behaviour() select.
  */
 #ifndef ETRACE_OVERLAP_H
 #define ETRACE_OVERLAP_H
