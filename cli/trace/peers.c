@@ -147,14 +147,16 @@ static bool is_of_cluster(const struct peer *p)
     return p->wish == PEER_CLUSTER || p->wish == PEER_HIDDEN;
 }
 
-/* Skips a node that was never UP and that the command does not need. */
+/* Skips a node that --cluster has found and that was never UP. Its failure is only a warning. */
 static void skip_peer(struct peer *p, const struct err *e)
 {
     ctx_warn(p->peers->ctx, "not traced: %s", e->text);
     move_peer(p, PEER_FREE);
 }
 
-/* Retries later. If the node has refused too often, reports the last reason as final. */
+/*
+ * Moves the peer to AWAY, to be retried later. If the node has refused too often, reports the last reason and gives up.
+ */
 static void retry_later(struct peer *p, bool refused, const struct err *e)
 {
     bool again = !strcmp(p->why.text, e->text);
@@ -177,7 +179,7 @@ static void retry_later(struct peer *p, bool refused, const struct err *e)
     report_failure(p, e);
 }
 
-/* Handles an attempt to connect that gave no session. `found`: some host knows the node. */
+/* Handles an attempt to connect that has not led to a session. `found`: the port of the node is known. */
 static void handle_unreached(struct peer *p, bool found, const struct err *e)
 {
     bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
@@ -475,7 +477,7 @@ static bool start_at(struct peer *p, struct peers *ps, const struct node_opts *o
                        .came = before.came,
                        .name = own,
                        .target = target};
-    /* A node of the cluster gets our own cookie only if the node that named it has accepted that cookie. */
+    /* A node of the cluster gets our own cookie only if the node that has listed it accepted the cookie, too. */
     if (is_of_cluster(p))
         target->node.typed = ps->own_cookie;
     ps->count = MAX(ps->count, p->index + 1u);
@@ -550,10 +552,7 @@ static bool none_failed(const struct peers *ps, struct err *e)
     return true;
 }
 
-/*
- * Attaches and waits. A signal may end the program here, because nothing is traced yet and the nodes clean up by
- * themselves.
- */
+/* A signal may end the program here, because nothing is traced yet and the nodes clean up by themselves. */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e)
 {
     ctx_let_die(ps->ctx, true);
@@ -579,7 +578,7 @@ void peers_close(struct peers *ps)
     *ps = (struct peers){0};
 }
 
-/* Returns true if the user means this peer. The user's name of a node may lack the host. */
+/* Returns true if `name` is the name of this peer, with or without the host. */
 static bool is_called(const struct peer *p, const char *name)
 {
     const char *own = peer_name(p) ? peer_name(p) : "";
@@ -589,8 +588,8 @@ static bool is_called(const struct peer *p, const char *name)
 }
 
 /*
- * Returns true if a place can be reused, because its peer never sent events. A node that was UP keeps its place,
- * because it may come back.
+ * Returns true if another peer can have this place, because the peer never sent events. A node that was UP keeps its
+ * place, because it may come back.
  */
 static bool is_unused(const struct peer *p)
 {
@@ -630,12 +629,12 @@ struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const cha
 
 /* ---- peers that are AWAY ---- */
 
-/* Tries to connect again if it is time. Returns when to retry; -1: an attempt is under way. */
+/* Tries to connect again if it is time. Returns the time of the next attempt; -1: an attempt is under way. */
 static int64_t retry_connect(struct peer *p)
 {
     struct err e;
 
-    if (p->session) { /* the failed session: its handlers ran when it failed, so it could not be closed then */
+    if (p->session) { /* a session cannot be closed by its handlers, so the failed one is closed here */
         session_close(p->session);
         p->session = NULL;
     }
@@ -692,8 +691,8 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *in
 /* ---- while sessions run ---- */
 
 /*
- * Closes the session of a peer that was detached while BOOTING. A handler of that session may have detached it and
- * could not close it.
+ * Closes the session of a peer that was detached while BOOTING. A handler of the session may have detached the peer,
+ * and a handler cannot close its own session.
  */
 static void close_abandoned(struct peer *p)
 {
@@ -756,7 +755,7 @@ void peers_pull(struct peers *ps, bool allowed)
             peer_fail(&ps->items[i], &e);
 }
 
-/* A peer that is not UP or LISTING is OVER at once: it has no events to read, and its node cleans up by itself. */
+/* A peer that is neither UP nor LISTING is OVER at once: it has no events to read, and its node cleans up by itself. */
 void peer_detach(struct peer *p)
 {
     struct err e;

@@ -9,7 +9,7 @@
 
 /* ---- the recorder ---- */
 
-/* Returns the condition of --snapshot-when, which is the last one. */
+/* Returns the condition of --snapshot-when, which is the last one of `wheres`. */
 static const struct where *plan_condition(const struct exprs *exprs)
 {
     return exprs->wheres[exprs->nwheres - 1];
@@ -23,7 +23,7 @@ static struct str plan_keep(struct arena *a, struct buf *steps)
     return kept;
 }
 
-/* Returns true if the nodes decide when to take a snapshot. The NIF tests only how a call ended. */
+/* Returns true if the nodes decide when to take a snapshot. They can only test how a call ended. */
 static bool node_decides(const struct plan_from *from, struct str *ret_filter)
 {
     const struct ring_opts *ring = &from->limit->ring;
@@ -59,16 +59,16 @@ bool plan_recorder(struct plan *ret, const struct plan_from *from, struct err *e
 
 /* ---- the route ---- */
 
-/* Each of these may rule a route out. */
+/* Facts that may rule out a route. */
 enum plan_has {
     HAS_GREP = 1 << 0,
     HAS_LIMIT = 1 << 1,
     HAS_SILENT = 1 << 2,
     HAS_RECORDER = 1 << 3,
     HAS_CONDITION = 1 << 4,       /* an assertion, or --snapshot-when */
-    HAS_EVENT_CONDITION = 1 << 5, /* one that tests events, not the rows of a table */
+    HAS_EVENT_CONDITION = 1 << 5, /* a condition that tests events, not the rows of a table */
     HAS_OTHERS = 1 << 6,          /* an expression about other events than calls */
-    HAS_NEIGHBOURS = 1 << 7,      /* a view or a key reads a property that depends on the calls around */
+    HAS_NEIGHBOURS = 1 << 7,      /* a view or a key reads a property that depends on earlier events */
     HAS_UNKNOWN_RECORDS = 1 << 8,
 };
 
@@ -97,8 +97,8 @@ static bool filters_rows(const struct exprs *exprs, const struct where *const *f
 }
 
 /*
- * The ways of events on the node. The plan takes the first row that fits: every view has the flag, nothing in `without`
- * is there, and the node can evaluate the filters. If no row fits, the nodes send the events (ARM_SENDS).
+ * The routes of events on the node. The plan takes the first row that fits: every view has the flag of the row, no fact
+ * in `without` holds, and the node can evaluate the filters. If no row fits, the nodes send the events (ARM_SENDS).
  */
 static const struct {
     enum arm_route route;
@@ -137,7 +137,10 @@ static void choose_route(struct plan *p, const struct plan_from *from)
 
 /* ---- the rest ---- */
 
-/* Returns true if the client hides single events: by filters, or because only the pairing needs them. */
+/*
+ * Returns true if the client does not show all events: because of filters, or because some events are needed only for
+ * pairing.
+ */
 static bool client_sifts(const struct plan_from *from)
 {
     uint64_t besides;

@@ -9,7 +9,7 @@
 
 #define ANSWER_MS 10000
 #define ARM_MS                                                                                                         \
-    120000 /* ms; there may be thousands of patterns, and on a busy node each one waits for every scheduler */
+    120000 /* ms; there may be thousands of patterns, and each one waits for every scheduler of a busy node */
 
 struct prepare {
     struct ctx *ctx;
@@ -17,7 +17,7 @@ struct prepare {
     const struct what_opts *what;
     struct exprs_how how;
     enum prepare_step step;
-    uint32_t id;        /* id of the request without an answer; 0: none */
+    uint32_t id;        /* id of the request that has no answer yet; 0: none */
     struct arena arena; /* holds the texts */
     struct texts texts;
     struct record_lookup records;
@@ -34,7 +34,7 @@ static void refuse_request(struct prepare *p)
 }
 
 /*
- * Sends the request of a step. If that fails, the session has failed and has told its handlers, and no answer will
+ * Sends the request of a step. If that fails, the handlers of the session have reported the failure, and no answer will
  * come.
  */
 static void prepare_ask(struct prepare *p, enum prepare_step step, struct str request, int timeout_ms)
@@ -116,7 +116,7 @@ static bool find_unknown(struct prepare *p)
     return n || select_functions(p);
 }
 
-/* Returns our copy of a name that the node sent, because the text from the node is not kept. */
+/* Returns the text in `exprs` of a name that the node sent, because the text from the node is not kept. */
 static const struct str *asked_name(const struct exprs *exprs, struct raw name)
 {
     for (size_t i = 0; i < exprs->count; i++)

@@ -24,15 +24,16 @@ enum prepare_step { PREPARE_RECORDS, PREPARE_ATOMS, PREPARE_SELECT, PREPARE_TRAC
 struct prepare;
 
 /*
- * Borrows `what` until prepare_free() and copies the texts. A dry run ends before the step TRACE. If the session
- * fails, it tells its own handlers, and this struct stays in the step that it has reached.
+ * Borrows `what` until prepare_free() and copies the texts. A dry run ends before the step TRACE. If the session fails,
+ * its handlers report the failure, and the preparation stays in its step.
  */
 struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct what_opts *what, const struct texts *texts,
                             struct exprs_how how);
 void prepare_begin(struct prepare *p); /* call once: sends the first request */
 void prepare_free(struct prepare *p);  /* accepts NULL */
 
-bool prepare_awaits(const struct prepare *p, uint32_t reply_id); /* 0: any reply */
+/* returns true if it waits for this reply; 0: for any reply */
+bool prepare_awaits(const struct prepare *p, uint32_t reply_id);
 /* Takes a reply for which prepare_awaits() is true, and sends the next request. */
 void prepare_reply(struct prepare *p, const struct session_reply *reply);
 
