@@ -11,9 +11,9 @@
 #define ANSWER_MS 120000
 
 /*
- * Names whose values are redacted by default. The node compares words: "token" covers access_token and csrfToken,
- * "api_key" covers apiKey and x-api-key (nif/secret.h). Names that end in another name of the list cover spellings as
- * one word (accesstoken).
+ * Keys whose values are redacted by default. The node compares words: "token" covers access_token and csrfToken,
+ * "api_key" covers apiKey and x-api-key (nif/secret.h). A longer key such as "access_token" is in the list although
+ * "token" covers it, because it also covers the spelling as one word (accesstoken).
  */
 static const char *const secrets[] = {
     "password",   "passwd",     "passphrase",    "pwd",           "secret",   "token",       "jwt",
@@ -118,7 +118,7 @@ static void session_set_on_batch(void *data, struct peer *p, const void *batch, 
     r->handlers.batch(r->handlers.data, p, batch, len);
 }
 
-/* Reports the step of a preparation to the handlers, which may arm again and so replace the preparation. */
+/* Reports the step of a preparation to the handlers. A handler may arm again, and so replace the preparation. */
 static void look_at_step(struct session_set *r, struct peer *p, bool chosen_before)
 {
     const struct session_set_handlers *h = &r->handlers;

@@ -29,13 +29,17 @@ struct what_opts {
     struct texts files, lets, records;
     struct texts pipes; /* headers that can be read only once: path, text, path, text, … (exprs_pipes()) */
     bool follow, silent, unsafe, allow_empty, force, dry_run;
-    unsigned needs;    /* PROPERTY_NEEDS_RETURN and _CALLER, for filters that are compiled separately */
+    /* PROPERTY_NEEDS_RETURN and _CALLER, if filters that are compiled separately need results or callers */
+    unsigned needs;
     int64_t overhead;  /* hundredths of a percent of the schedulers' time; 0: not given */
-    int64_t sample;    /* shows one of this many roots; 0: all */
+    int64_t sample;    /* show one of this many roots; 0: all roots */
     int64_t keys;      /* limit for the keys of `by` on each node; 0: ETW_BY_ROWS */
-    bool builtin;      /* the command itself has made the expressions: no warning if one matches nothing */
-    unsigned requests; /* enum etw_requests: the events are only for views of requests */
-    /* Wildcards also load modules, because a node that is held while it boots has not loaded its program. */
+    bool builtin;      /* the command has made the expressions, not the user: no warning if one matches nothing */
+    unsigned requests; /* enum etw_requests; not 0: the events are only for views of requests */
+    /*
+     * Wildcards also select modules that are not loaded, and load them. For a node that is held while it boots, which
+     * has not loaded its program yet.
+     */
     bool available;
 };
 #define WHAT_OPTS_INIT ((struct what_opts){0})
@@ -59,15 +63,16 @@ struct ring_opts {
     uint32_t bytes;     /* bytes of a thread's ring; 0: the default of the node */
     uint32_t most_ms;   /* milliseconds: maximal age of the events of a snapshot; 0: any age */
     const char *when;   /* --snapshot-when: a condition, or a probe of system events; NULL: one snapshot, at the end */
-    bool system;        /* `when` is a probe of system events, and one of the expressions */
-    uint32_t within_ms; /* figures of keys begin anew after this time; 0: only with each snapshot */
-    uint32_t after_ms, interval_ms; /* how long a snapshot lasts; time from its end until the next snapshot may begin */
-    uint64_t snapshots;             /* the trace ends after this many snapshots */
+    bool system;        /* `when` is a probe of system events, which is also one of the expressions */
+    uint32_t within_ms; /* the figures of keys begin anew after this time; 0: only when a snapshot begins */
+    /* how long a snapshot lasts; time from the end of a snapshot until the next one may begin */
+    uint32_t after_ms, interval_ms;
+    uint64_t snapshots; /* the trace ends after this many snapshots */
     struct then_opts then;
 };
 
 struct limit_opts {
-    int64_t limit, for_ns, rate, memory, size, depth, items; /* rate, memory: -1 without --rate, --memory */
+    int64_t limit, for_ns, rate, memory, size, depth, items; /* `rate` and `memory` are -1 without the option */
     struct texts redact;
     bool redact_defaults;
     int on_loss;           /* index into "warn|stop" */
@@ -76,7 +81,9 @@ struct limit_opts {
 
 #define RATE_DEFAULT 10000 /* --rate by default, if a view shows single events and there is no flight recorder */
 
-/* The options of the flight recorder, as given. */
+/*
+ * The options of the flight recorder as the command line gives them; struct ring_opts has them checked and converted.
+ */
 struct recorder_opts {
     const char *ring, *when;
     struct texts then;

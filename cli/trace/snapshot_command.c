@@ -15,11 +15,11 @@
 #include "../ground/spawn.h"
 
 #define WORDS_MOST 64
-#define WAIT_MS 10000 /* how long etrace waits at its end for the program, in addition to the time of a trace */
+#define WAIT_MS 10000 /* how long etrace, before it ends, waits for the program; a trace also gets its own time */
 
 struct snapshot_command {
     struct ctx *ctx;
-    const char *name;   /* command or trace */
+    const char *name;   /* "command" or "trace", for messages */
     struct texts words; /* owned */
     int64_t wait_ms;
     bool traces;
@@ -30,7 +30,7 @@ struct snapshot_command {
 
 /* ---- actions ---- */
 
-/* Returns the text after the verb, without the spaces before it. NULL: the action has another verb. */
+/* Returns the text after the verb and the spaces that follow it. NULL: the action does not begin with this verb. */
 static const char *object_of(const char *action, const char *verb)
 {
     const size_t n = strlen(verb);
@@ -213,7 +213,7 @@ void snapshot_put_numbered(struct buf *to, struct str pattern, uint64_t number)
 
 struct becoming {
     char number[24];
-    const char *file, *node; /* NULL: none */
+    const char *file, *node; /* NULL: there is none */
     bool apart, silent;
 };
 
@@ -226,9 +226,9 @@ static void set_variable(const char *name, const char *value)
 }
 
 /*
- * Runs in the new process. Standard output carries the events of this etrace, so the program writes to standard error.
- * If the program is another trace (`apart`), it is in a process group of its own, because this etrace and not the
- * terminal ends the trace. A trace with a file prints nothing, and the kernel ends it when this etrace is killed.
+ * Runs in the new process. The standard output of etrace carries events, so the program writes to standard error. A
+ * program that is another trace (`apart`) has its own process group, because etrace ends it, not the terminal; and the
+ * kernel ends it if etrace is killed. A trace with a file prints nothing.
  */
 static void prepare_command(void *data)
 {
@@ -248,8 +248,8 @@ static void prepare_command(void *data)
 }
 
 /*
- * Returns the words of the program: in a command with the number for %n, for a trace with -o and its file. The caller
- * frees them.
+ * Returns the words of the program. In a command, the number replaces %n; a trace also gets -o with its file. The
+ * caller frees the words.
  */
 static char **put_words(const struct snapshot_command *c, const char *file)
 {

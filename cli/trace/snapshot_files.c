@@ -15,16 +15,19 @@
 
 struct snapshot_files {
     struct snapshot_files_options o;
-    struct view_opts view; /* the options; its `outputs` are the names of the current files and owned */
+    struct view_opts view; /* a copy of the options; its `outputs` are the names of the current files, which it owns */
     struct scroll *scroll;
     struct source *reader;
     struct snapshot_command *command, *trace; /* NULL: none */
     char *node;                               /* name of a traced node, for the programs; NULL: unknown */
     struct snapshot_round round;
-    uint64_t count;  /* snapshots that have ended */
-    uint64_t number; /* of the last snapshot that has files */
-    bool due;        /* a snapshot has ended, and its files are not complete */
-    /* pipeline NULL: no files are open. `ended`: the files are complete, and threads write them. */
+    uint64_t count;  /* number of snapshots that have ended */
+    uint64_t number; /* number of the last snapshot that has files */
+    bool due;        /* a snapshot has ended, and its files are not complete yet */
+    /*
+     * `pipeline`: fills the files of a snapshot; NULL: no files are open. `ended`: the files are complete, and the
+     * threads of the outputs write them.
+     */
     struct pipeline *pipeline;
     struct outputs outputs;
     bool opened, ended;
@@ -59,8 +62,8 @@ static void make_names(struct snapshot_files *f, uint64_t number)
 }
 
 /*
- * Returns the name of a further file beside the first file: crash-2.etr becomes crash-2 followed by `end`. NULL:
- * snapshots have no files.
+ * Returns the name of a further file in the directory of the first file: with `end` for the extension, crash-2.etr
+ * becomes crash-2.stacks.txt. NULL: snapshots have no files.
  */
 static char *name_beside(const struct snapshot_files *f, const char *end)
 {
@@ -106,7 +109,7 @@ static bool open_files(struct snapshot_files *f, struct err *e)
     return true;
 }
 
-/* Passes on what the nodes have sent, and releases the memory of the events. */
+/* Writes the batches and notes that the nodes have sent to the files, and releases their memory. */
 static bool fill_files(struct snapshot_files *f, struct err *e)
 {
     struct source_item item;
@@ -133,7 +136,7 @@ static void complete_files(struct snapshot_files *f)
     f->reader = scroll_read(f->scroll, true);
 }
 
-/* Reports that the files are written. */
+/* Reports that the files are written, and runs the command of --then. */
 static void tell_files(struct snapshot_files *f)
 {
     const struct totals *t = pipeline_totals(f->pipeline);
@@ -156,7 +159,7 @@ static void tell_files(struct snapshot_files *f)
     snapshot_command_run(f->command, f->number, f->view.outputs.items[0], f->node);
 }
 
-/* False: writing failed. */
+/* Reports and closes the files once they are written. Returns false, with an error, if writing failed. */
 static bool look_at_writers(struct snapshot_files *f, struct err *e)
 {
     bool closed;
@@ -197,8 +200,9 @@ bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node)
 }
 
 /*
- * Returns the number of the next snapshot. If the user asks for a snapshot, its files are open before it begins. A
- * snapshot whose events wait for the files of an earlier one has no number yet; `due` counts it.
+ * Returns the number of the snapshot whose files are open, or else of the next one. If the user requests a snapshot,
+ * its files are open before the snapshot begins. `due`: the next number belongs to a snapshot that has ended and still
+ * waits for its files.
  */
 uint64_t snapshot_files_number(const struct snapshot_files *f)
 {
@@ -312,7 +316,7 @@ int snapshot_files_end(struct snapshot_files *f, int status)
 
     if (!f)
         return status;
-    for (int i = 0; i < 2; i++) { /* first the files that are being written, then those of a later snapshot */
+    for (int i = 0; i < 2; i++) { /* first complete the files that are open, then those of a later snapshot */
         if (!snapshot_files_step(f, true, &e))
             return status ? status : ctx_fail(f->o.ctx, &e);
         if (!f->pipeline)

@@ -5,7 +5,8 @@
  *
  * All nodes take a snapshot together. A snapshot begins when one node begins, and ends when every node that was asked
  * has ended. The command of --then runs after the files of a snapshot are written, or after a snapshot without files.
- * The stacks and the trace of --then begin with the snapshot, and have files of their own beside its first file.
+ * The stacks and the trace of --then begin with the snapshot. They have files of their own, in the directory of the
+ * first file of the snapshot.
  *
  * A file contains what the nodes sent since the previous snapshot ended. If the next snapshot begins before the files
  * of the last one are written, its events wait in memory, up to a limit.
@@ -34,8 +35,8 @@ struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o
 void snapshot_files_free(struct snapshot_files *f); /* accepts NULL */
 
 /*
- * Take a batch or a note of a node. These functions, step(), asked(), begins(), names_node(), backlog() and end()
- * accept NULL. After false, e is filled.
+ * Take a batch or a note of a node. batch() and step() return false, with an error, on failure. These functions,
+ * asked(), begins(), names_node(), backlog() and end() accept NULL.
  */
 bool snapshot_files_batch(struct snapshot_files *f, unsigned node, struct str bytes, struct err *e);
 void snapshot_files_note(struct snapshot_files *f, unsigned node, struct str bytes);
@@ -48,12 +49,12 @@ bool snapshot_files_step(struct snapshot_files *f, bool last, struct err *e);
 void snapshot_files_asked(struct snapshot_files *f, unsigned node, bool begins);
 /* Returns true once for each snapshot that has begun. The caller then asks the nodes of snapshot_files_lacks(). */
 bool snapshot_files_begins(struct snapshot_files *f);
-/* Returns the number of the snapshot that has just begun. */
+/* Returns the number of the snapshot that has just begun, or else of the next one. */
 uint64_t snapshot_files_number(const struct snapshot_files *f);
 /* Returns the name of the file for the stacks of the snapshot; the caller frees it. NULL: snapshots have no files. */
 char *snapshot_files_stacks(const struct snapshot_files *f);
 void snapshot_files_trace(struct snapshot_files *f); /* starts the trace of --then */
-/* Sets the node's name for the programs of --then, unless it is set. */
+/* Sets the name of a traced node, for the programs of --then. Only the first call has an effect. */
 void snapshot_files_names_node(struct snapshot_files *f, const char *node);
 bool snapshot_files_lacks(const struct snapshot_files *f, unsigned node);
 uint64_t snapshot_files_count(const struct snapshot_files *f); /* returns the number of snapshots that have ended */

@@ -9,14 +9,14 @@
 #include "../events/scroll.h"
 #include "peers.h"
 
-#define SNAPSHOT_MS 20000 /* how long a node may take to answer a request for a snapshot */
+#define SNAPSHOT_MS 20000 /* how long a node may take to answer a request for a snapshot, in ms */
 
 struct snapshot_round {
     const struct scroll *scroll;
     bool going, begins;
     bool asked[PEERS_MAX];
-    uint64_t before[PEERS_MAX]; /* number of snapshots that the node had begun before this round */
-    uint64_t begun;             /* number of snapshots that all nodes together have begun */
+    uint64_t before[PEERS_MAX]; /* for each node, the number of snapshots that it had begun before this round */
+    uint64_t begun;             /* number of snapshots that all nodes together have begun so far */
 };
 
 void snapshot_round_init(struct snapshot_round *r, const struct scroll *scroll);

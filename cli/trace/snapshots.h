@@ -16,14 +16,15 @@ struct live_options;
 struct snapshots {
     struct ctx *ctx;
     const struct live_options *o;
-    struct view_opts numbered;    /* the options of views, with the outputs that have %n in their name */
-    struct pipeline *pipeline;    /* gets the events; NULL before snapshots_begin() */
-    struct keeper *keeper;        /* the recorder in this program; NULL: none */
-    struct snapshot_files *files; /* writes the snapshots of several nodes, and those of -o %n; NULL: neither */
-    enum pipeline_status status;  /* of the pipeline, since the keeper was last asked */
-    unsigned by_hand;             /* snapshots that the user has requested so far (ctx->snapshots) */
-    uint32_t asked[PEERS_MAX];    /* id of the open request to a node for a snapshot; 0: none */
-    bool told_reach;              /* the user knows how little the buffers hold */
+    struct view_opts numbered; /* a copy of the options of views; its outputs are those with %n in their name */
+    struct pipeline *pipeline; /* gets the events; NULL before snapshots_begin() */
+    struct keeper *keeper;     /* the recorder in this program; NULL: none */
+    /* writes files of snapshots (-o %n), and knows the snapshots of several nodes; NULL: not needed */
+    struct snapshot_files *files;
+    enum pipeline_status status; /* the worst status of the pipeline since snapshots_keep() was last called */
+    unsigned by_hand;            /* snapshots that the user has requested so far (ctx->snapshots) */
+    uint32_t asked[PEERS_MAX];   /* id of the open request to a node for a snapshot; 0: none */
+    bool told_reach;             /* snapshots_tell_reach() has printed its message */
 };
 
 /* Moves the outputs with %n in their name from *view to the snapshots, if there is a recorder. */
@@ -31,8 +32,8 @@ void snapshots_init(struct snapshots *s, struct ctx *ctx, const struct live_opti
 void snapshots_release(struct snapshots *s);
 
 /*
- * Makes the keeper and the files. `shown` are the options of the pipeline. record_specs() adds the request to the
- * pipeline of a file.
+ * Makes the keeper and the files, if the plan needs them. `shown` are the options of `pipeline`. record_specs() gets
+ * the pipeline of each new file, and writes the expressions of the trace into it.
  */
 bool snapshots_begin(struct snapshots *s, const struct plan_from *from, enum plan_recorder recorder,
                      struct pipeline *pipeline, const struct pipeline_options *shown,
@@ -42,23 +43,30 @@ bool snapshots_begin(struct snapshots *s, const struct plan_from *from, enum pla
 enum pipeline_status snapshots_batch(struct snapshots *s, unsigned node, struct str bytes, struct err *e);
 enum pipeline_status snapshots_note(struct snapshots *s, unsigned node, struct str bytes, struct err *e);
 
-/* Writes to the files. `last`: the trace is leaving. Returns false, with an error, and gives the files up. */
+/* Writes to the files. `last`: the trace is ending. On failure, closes the files and returns false, with an error. */
 bool snapshots_step(struct snapshots *s, bool last, struct err *e);
 
-/* Lets the keeper work after each event of the loop, if there is one. `fires`: the user may request a snapshot. */
+/*
+ * Lets the keeper, if there is one, take its next step; call it after each event of the loop. `fires`: the user may
+ * request a snapshot.
+ */
 enum pipeline_status snapshots_keep(struct snapshots *s, bool fires, bool may_send, struct err *e);
 
-/* Returns true if the nodes are to be asked for a snapshot. *ret_begins: a snapshot begins on a node. */
+/* Returns true if the caller must ask the nodes for a snapshot. *ret_begins: a snapshot begins on a node. */
 bool snapshots_due(struct snapshots *s, bool *ret_begins);
-void snapshots_ask(struct snapshots *s, struct peer *p); /* asks a node, unless it has sent its part */
-/* Does what --then asks for when a snapshot begins. Returns true if the nodes are to be asked (struct live_moment). */
+/* Asks a node for a snapshot, unless it has begun one or was asked. */
+void snapshots_ask(struct snapshots *s, struct peer *p);
+/*
+ * Starts the trace of --then when a snapshot begins. Returns true if the caller must ask the nodes the questions of
+ * struct live_moment.
+ */
 bool snapshots_then(struct snapshots *s);
 void snapshots_answer(struct snapshots *s, const struct peer *p, const struct session_reply *reply);
-/* Forgets the request to a node. `armed`: it is traced from now on. */
+/* Forgets the request to a node whose state has changed. `armed`: the node is traced from now on. */
 void snapshots_node_moved(struct snapshots *s, const struct peer *p, bool armed);
 
 uint64_t snapshots_count(const struct snapshots *s); /* returns the number of snapshots that have ended */
-/* Says once, with --ring TIME, that the buffers hold less than half of that time, and what a larger size would hold. */
+/* With --ring TIME, says once if the buffers hold less than half of that time, and what a larger size would hold. */
 void snapshots_tell_reach(struct snapshots *s, int64_t us);
 
 /* Passes on what is left after the trace. Returns false, with an error, if that fails. */
