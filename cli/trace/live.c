@@ -8,10 +8,10 @@
 #include "child.h"
 #include "outcome.h"
 
-/* if an output has this many unwritten bytes, etrace asks the nodes for no more events */
+/* If an output has this many unwritten bytes, etrace asks the nodes for no more events. */
 #define BACKLOG_FULL (8u << 20)
 #define BACKLOG_LOW (1u << 20)
-/* how long to wait for the last events after --limit was reached, or after the command has ended */
+/* How long to wait for the last events after --limit was reached, or after the command has ended. */
 #define REST_MS 1000
 
 /* ---- ending ---- */

@@ -122,11 +122,11 @@ int64_t live_next_patience(const struct live *l); /* time of the next message ab
 struct live_node *live_node_of(struct live *l, const struct peer *p);
 bool live_is_traced(struct live *l, const struct peer *p);
 size_t live_count_armed(const struct live *l);
-/* returns true if no node was ever UP; with --reattach that may last until the end */
+/* Returns true if no node was ever UP; with --reattach that may last until the end. */
 bool live_none_came(const struct live *l);
-/* returns true if a session was lost, even if its node traced nothing yet */
+/* Returns true if a session was lost, even if its node traced nothing yet. */
 bool live_has_lost_one(const struct live *l);
-/* returns true if a node is traced without the NIF, which may miss events */
+/* Returns true if a node is traced without the NIF, which may miss events. */
 bool live_any_fallback(const struct live *l);
 /*
  * Warns of nodes that have not answered when the user stops early, because no other message names them. Prints nothing

@@ -51,7 +51,7 @@ struct node_merge {
 
 void node_merge_init(struct node_merge *t, struct ctx *ctx, struct peers *ps, struct pipeline *p);
 
-/* switches to another pipeline, which must not have a batch yet */
+/* Switches to another pipeline, which must not have a batch yet. */
 void node_merge_show(struct node_merge *t, struct pipeline *p);
 
 /*

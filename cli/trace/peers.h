@@ -116,7 +116,7 @@ void peers_close(struct peers *ps);
  */
 struct peer *peers_attach(struct peers *ps, const struct node_opts *o, const char *name,
                           const struct session_options *session, struct err *e);
-/* begins to leave the node; peer_is_leaving() is true until the node has confirmed the end */
+/* Begins to leave the node; peer_is_leaving() is true until the node has confirmed the end. */
 void peer_detach(struct peer *p);
 
 /* Returns true if the peer has a session that has not failed: BOOTING to LEAVING. */
@@ -160,7 +160,7 @@ bool peers_step(struct peers *ps, int64_t until);
 bool peers_gone(const struct peers *ps);
 void peers_pull(struct peers *ps, bool allowed);
 void peers_stop(struct peers *ps); /* begins to leave all nodes; the remaining events still arrive */
-/* calls peers_stop(), then peers_step() until each node has confirmed the end or does not answer */
+/* Calls peers_stop(), then peers_step() until each node has confirmed the end or does not answer. */
 void peers_leave(struct peers *ps);
 
 #endif

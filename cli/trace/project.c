@@ -11,7 +11,7 @@
 #include "../ground/path.h"
 #include "../ground/proc_text.h"
 
-#define UP_MOST 3 /* an application of an umbrella project is up to this many directories below the build */
+#define UP_MOST 3 /* the build is at most this many directories above an application of an umbrella project */
 
 /*
  * Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after the tool.
@@ -32,7 +32,7 @@ static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
     return NULL;
 }
 
-/* Finds the NAME of the build in _build/NAME. */
+/* Finds out the NAME of the build, which is in _build/NAME. */
 static void build_name(const struct buf *environment, const struct buf *cmdline, const char *tool, const char *verb,
                        char ret[static 100])
 {
@@ -48,7 +48,7 @@ static void build_name(const struct buf *environment, const struct buf *cmdline,
     snprintf(ret, 100, "%s", given ? given : "default");
 }
 
-/* Finds the build in the working directory or above it. */
+/* Finds the directory _build in the working directory or above it. Returns false if there is none with this build. */
 static bool find_build(const char *cwd, const char *name, char ret[static PATH_MAX])
 {
     char at[PATH_MAX];

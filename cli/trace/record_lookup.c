@@ -9,11 +9,11 @@
 
 struct record_lookup_known {
     struct record_lookup_known *next;
-    struct str question;      /* the request to the node, which also identifies the record */
-    struct str name, modules; /* the record and its modules, for messages */
+    struct str question;      /* the request to the node; the same request means the same record */
+    struct str name, modules; /* names of the record and of its modules, for messages */
     bool plural;
-    bool read;       /* the answer has come */
-    struct str text; /* the definition; empty: there is no definition */
+    bool read;       /* the answer of the node has come */
+    struct str text; /* text of the definition; empty: the modules have none */
     struct lang_lookup lookup;
 };
 

@@ -3,7 +3,10 @@
 
 #include "live.h"
 
-/* Replaces the write function of standard output. While the table is on the screen, keeps its text for draw(). */
+/*
+ * The write function of the view of standard output while it is redirected. While the table is on the screen, collects
+ * the text for draw().
+ */
 static bool write_table(void *output, struct buf *bytes)
 {
     struct redraw *r = output;

@@ -21,24 +21,30 @@ bool request_node(struct request *a, struct peer *p, struct str request, struct 
 
 /* ---- the questions ({ask, What}) ---- */
 
-/* Appends the head of a question: a tuple with its name and `extra` more elements, or with `extra` 0 the name alone. */
+/*
+ * Appends the head of a question: the beginning of a tuple with the name of the question and `extra` further elements,
+ * or only the name if `extra` is 0.
+ */
 void request_begin(struct buf *b, const char *what, size_t extra);
 
 /*
- * Appends the functions that the texts select, as the {arm, …} of an arm request, without the byte 131. Fails if a text
- * is more than a selector.
+ * Appends the functions that the texts select, as the {arm, …} of an arm request, without the version byte 131. Fails
+ * if a text has more than a selector.
  */
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
                        const struct session_node *node, struct err *e);
 
 /*
- * Checks the texts like request_selection() but without a node, so that mistakes are reported before connecting.
+ * Checks the texts like request_selection() but without a node, so that mistakes are reported before etrace connects.
  * *ret_texts gets the words and the texts of files (exprs_texts()).
  */
 bool request_check(struct ctx *ctx, const struct what_opts *what, const struct texts *words, struct arena *a,
                    struct texts *ret_texts, struct err *e);
 
-/* Replaces the number of an expression in the node's {error, {empty, _}} by the user's text. */
+/*
+ * If the node has reported that an expression matches nothing ({error, {empty, _}}), replaces the number of the
+ * expression in the error by its text.
+ */
 void request_empty(const struct texts *words, const char *node, struct err *e);
 
 #endif

@@ -16,8 +16,8 @@ struct target {
 /* Fills in *t, which then has pointers into itself and must not move. `name` may be NULL. */
 bool target_init(struct target *t, const struct node_opts *o, const char *name, struct err *e);
 /*
- * Returns the node of a command without --node: $ETRACE_NODE, else $RELEASE_NODE. NULL: neither is set, or the options
- * select a node.
+ * Returns the node for a command without --node: $ETRACE_NODE, or else $RELEASE_NODE. NULL: neither is set, or other
+ * options select a node.
  */
 const char *target_default(const struct node_opts *o);
 void target_release(struct target *t);

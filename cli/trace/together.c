@@ -60,7 +60,7 @@ const struct together together_rows[] = {
 };
 const size_t together_count = ARRAY_LEN(together_rows);
 
-/* Returns the text of the fact with this index in `has`, counted by the order of the facts. */
+/* Returns the text of the fact in `has` that has this index, in the order of enum fact. */
 static const char *together_text(uint64_t has, unsigned index, const char *const *texts)
 {
     for (; index; index--)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Says what does not go together: options, expressions, views and the way of recording. together.c has the table, with
- * the reason and what to use instead. The table does not have what depends on one option alone, and what depends on
- * the text of an expression.
+ * the reason and what to use instead. Rules about a single option, or about the text of an expression, are elsewhere.
  */
 #ifndef ETRACE_TOGETHER_H
 #define ETRACE_TOGETHER_H
@@ -27,16 +26,16 @@ enum fact {
     FACT_SUMMARY, /* -c */
     FACT_ELIXIR,
     FACT_TERMS,
-    FACT_TABLE,  /* --as names a view of what `by` counts; text: its name */
-    FACT_SELECT, /* a filter of single events; text: its option */
+    FACT_TABLE,  /* --as names a view of the tables of `by`; text: the name of the view */
+    FACT_SELECT, /* a filter of single events is given; text: its option */
     FACT_BY,     /* --by */
     FACT_FIELDS,
     FACT_FORMAT,
     FACT_FIELDS_VIEW, /* a view that reads --fields */
     FACT_FORMAT_VIEW, /* a view that reads --format */
-    FACT_PAIRS,       /* a view of what several events make together; text: the name of one item */
+    FACT_PAIRS,       /* a view whose items are made of several events; text: the name of an item */
     /* The traced events. */
-    FACT_EXPRESSIONS, /* at least one */
+    FACT_EXPRESSIONS, /* there is at least one expression */
     FACT_COUNTS,      /* something counts by keys */
     FACT_INSIDE,      /* a probe has `inside` */
     FACT_DECIDES,     /* a root has a condition on its result */
@@ -61,11 +60,11 @@ enum fact {
     FACTS
 };
 
-/* The knowledge of a caller about one fact. */
+/* One fact, as the caller knows it. */
 struct known {
     enum fact fact;
     bool there;
-    const char *text; /* for messages */
+    const char *text; /* the text of the fact, which messages may contain */
 };
 #define KNOWN(name, there)                                                                                             \
     {                                                                                                                  \
@@ -74,11 +73,14 @@ struct known {
 #define KNOWN_TEXT(name, text)                                                                                         \
     {                                                                                                                  \
         FACT_##name, (text) != NULL, text                                                                              \
-    } /* a fact with a text; NULL: it is not there */
+    } /* a fact that has a text; if the text is NULL, the fact does not hold */
 
 struct together {
-    uint64_t has, lacks; /* the row applies if all of `has` are there, and none of `lacks` */
-    /* {0}: the text of the first fact of `has`, {1}: of the second one; {a1}: with the article. */
+    uint64_t has, lacks; /* the row applies if all facts of `has` hold, and none of `lacks` */
+    /*
+     * In both texts, {0} stands for the text of the first fact in `has`, {1} for the text of the second one, and {a1}
+     * for that text with its article.
+     */
     const char *why, *instead; /* instead: may be NULL */
 };
 
@@ -86,8 +88,8 @@ extern const struct together together_rows[];
 extern const size_t together_count;
 
 /*
- * Returns false, with an error, if the facts do not go together. Rows with facts that are not among the `n` do not
- * apply: callers check as soon as they know enough.
+ * Returns false, with an error, if the facts do not go together. A row that needs other facts than these `n` does not
+ * apply, so callers can check each rule as soon as they know its facts.
  */
 bool together_check(const struct known *facts, size_t n, struct err *e);
 #define TOGETHER(e, ...)                                                                                               \

@@ -26,7 +26,10 @@ static bool who_term(struct str text, struct arena *a, term_t *ret)
 {
     struct err e;
 
-    /* Erlang first. Pool fails there, because it is a variable, and so is read as the alias of Elixir. */
+    /*
+     * Erlang comes first. It rejects a name such as Pool, which is a variable there, so Elixir reads the name as an
+     * alias.
+     */
     return lang_term(text, SPEC_ERLANG, a, ret, &e) || lang_term(text, SPEC_ELIXIR, a, ret, &e);
 }
 
@@ -73,8 +76,8 @@ static bool who_initial(struct str text, struct arena *a, struct who *ret)
 }
 
 /*
- * Reads {via, Module, Name}, or a short form as names are printed: {global, Name}, and {Registry, Key} for Elixir's
- * Registry.
+ * Reads {via, Module, Name}, or one of the short forms that events print: {global, Name}, and {Registry, Key} for the
+ * module Registry of Elixir.
  */
 static bool who_registry(term_t t, struct str text, struct who *ret)
 {

@@ -11,26 +11,28 @@
 
 struct who {
     enum arm_who kind;
-    /* ARM_WHO_PID: "<0.84.0>"; a name or an application: the characters of the atom; else as the user wrote it. */
+    /*
+     * For ARM_WHO_PID "<0.84.0>"; for a name or an application the characters of the atom; else the text of the user.
+     */
     struct str text;
     struct str module;   /* ARM_WHO_INITIAL, ARM_WHO_VIA */
     struct str function; /* ARM_WHO_INITIAL */
     int arity;
     term_t name;  /* ARM_WHO_VIA */
-    bool printed; /* ARM_WHO_VIA: `text` has the form that events have */
+    bool printed; /* ARM_WHO_VIA: `text` is written as events print such names */
 };
 
 bool who_word(const char *text, enum arm_who *ret); /* reads the words all, existing and new */
 
 /*
- * Reads a word (all, existing, new), a pid, app(A), initial(M:F/A), a name in a registry, or a name as either language
- * writes atoms. The result refers to the text and the arena.
+ * Reads a word (all, existing, new), a pid, app(A), initial(M:F/A), a name in a registry, or a registered name, written
+ * as an atom of Erlang or Elixir. The result refers to the text and the arena.
  */
 bool who_parse(const char *text, struct arena *a, struct who *ret);
 /*
- * Reads the names of processes for a view that selects by them; with `registries` also names in registries as events
- * have them. `option` begins the message of an error. who_names_warn() warns of each name without a process that
- * was seen: `OPTION NAME: no WHAT it was seen`.
+ * Reads the names of processes by which a view selects; with `registries`, also names in registries as events print
+ * them. `option` begins the message of an error. who_names_warn() warns of each name that belongs to no process of the
+ * trace: `OPTION NAME: no WHAT it was seen`.
  */
 bool who_names(const struct texts *texts, const char *option, bool registries, struct arena *a,
                struct process_names *ret, struct err *e);

@@ -8,7 +8,10 @@
 
 #include "../ground/buf.h"
 
-/* Appends `message` as text that is safe to print. `sent`: the client has sent it. Long terms end in an ellipsis. */
+/*
+ * Appends the message as text that is safe to print. `sent`: the client has sent it to the node. Long terms end in an
+ * ellipsis.
+ */
 void wire_log_put(struct buf *to, bool sent, struct str message);
 
 #endif
