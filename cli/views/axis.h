@@ -8,13 +8,16 @@
 #define AXIS_NODES 256
 
 struct axis {
-    int64_t shift[AXIS_NODES]; /* what to add to a node's monotonic time to get the time on the axis */
+    int64_t shift[AXIS_NODES]; /* what to add to the monotonic time of a node to get the time on the axis */
     bool known[AXIS_NODES];
     bool begun;
-    int64_t wall_ns; /* wall clock at the origin */
+    int64_t wall_ns; /* wall clock time at the origin of the axis */
 };
 
-/* Converts a monotonic time to the axis: the time of this event, or of an earlier event of the node. */
+/*
+ * Converts mono_ns to a time on the axis. mono_ns is the monotonic time of this event, or of an earlier event of its
+ * node.
+ */
 static inline int64_t axis_at(struct axis *a, const struct event *e, int64_t mono_ns)
 {
     unsigned node = e->node->index % AXIS_NODES;

@@ -5,12 +5,12 @@
 #include "../ground/macros.h"
 #include "../ground/utf8.h"
 
-#define FLOOR 10 /* columns that the lower bound has at least */
+#define FLOOR 10 /* least width of the lower bounds of the rows */
 #define BAR 40
 #define BAR_LEAST 8
-#define AROUND 12 /* columns of the marks around a bar and of the number behind it */
+#define AROUND 12 /* width of the marks around a bar, and of the number after it */
 #define POWERS 46
-#define EMPTY_MOST 3 /* longer runs of empty rows are skipped */
+#define EMPTY_MOST 3 /* limit for the empty rows between two rows; an ellipsis replaces more of them */
 
 static void bars_label(struct buf *to, size_t columns, struct str text)
 {

@@ -12,21 +12,28 @@ struct bars {
     unsigned columns; /* width of the terminal; 0: not a terminal */
 };
 
-/* Prints the lower bound of a row. */
+/* Prints the lower bound of the row with this number. */
 typedef void bars_floor(struct buf *to, int number, const void *data);
 
-/* A row with values. Consecutive rows of the histogram have consecutive numbers. */
+/*
+ * A row of the histogram that is not empty. The numbers also count the empty rows, so a gap in the numbers means empty
+ * rows.
+ */
 struct bars_row {
     int number;
     uint64_t n;
 };
 
 /*
- * Prints a line for each row, in the order of the numbers. Draws a few empty rows between two rows; skips longer runs.
+ * Prints a line for each row; the rows are in the order of their numbers. Draws up to three empty rows between two
+ * rows, and one line with an ellipsis for a longer gap.
  */
 void bars_rows(const struct bars *b, struct buf *to, const struct bars_row *rows, size_t n, bars_floor *put_floor,
                const void *data);
-/* Completes a line that has the name: appends the percentiles, then prints the rows. t->timed must not be 0. */
+/*
+ * Prints a histogram of durations. The caller has begun the first line, and this function completes it with the
+ * percentiles. t->timed must not be 0.
+ */
 void bars_durations(const struct bars *b, struct buf *to, const struct stat *t);
 
 #endif

@@ -97,7 +97,10 @@ void death_put_reason(const struct death_view *v, struct buf *to, const struct e
     line_printer(&at, v->sink.look.terms)->term(to, &at.env, what);
 }
 
-/* Returns true for a function of a behaviour. It runs callbacks and says nothing about the process. */
+/*
+ * Returns true for a function of a behaviour such as gen_server. Such a function only runs callbacks, so it does not
+ * tell what the process did.
+ */
 static bool is_of_behaviour(const struct event *at, const uint8_t *place)
 {
     static const char *const modules[] = {"gen", "gen_server", "gen_statem", "gen_event", "proc_lib"};
@@ -110,8 +113,8 @@ static bool is_of_behaviour(const struct event *at, const uint8_t *place)
 }
 
 /*
- * Returns the first frame with a line that is no function of a behaviour (functions in C have no line); else the first
- * frame.
+ * Returns the first frame that has a line and is not a function of a behaviour, or else the first frame. Functions
+ * written in C have no line.
  */
 static const uint8_t *frame_of(const struct event *at, const uint8_t *frames)
 {

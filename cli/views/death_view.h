@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Does the common work of the views of exits: feeds events to the fold (fold/deaths.h), selects what is shown, and
- * prints the parts of exits that both views have.
+ * Does the common work of the views of exits: feeds events to the fold (fold/deaths.h), selects the exits that are
+ * shown, and prints the parts of an exit that appear in text and in JSON.
  */
 #ifndef ETRACE_DEATH_VIEW_H
 #define ETRACE_DEATH_VIEW_H
@@ -18,14 +18,14 @@ struct death_view {
     struct death_groups groups;
     struct death_choice *choice;
     /*
-     * Called for each tree that is shown. `fresh`: the exit differs from the previous ones of its group, so it must be
-     * shown whole.
+     * Called for each exit that is shown (`root`), with the exits that it has caused. `fresh`: the exit differs from
+     * the previous ones of its group, so the view must show all of it.
      */
     void (*show)(struct death_view *v, const struct death *root, const struct death_group *g, bool fresh);
     struct paint paint;
     struct clock clock;
     struct buf cell, line;
-    uint64_t shown; /* trees */
+    uint64_t shown; /* number of calls of show() */
 };
 
 void death_view_init(struct death_view *v);
@@ -33,12 +33,12 @@ void death_view_init(struct death_view *v);
 void death_view_event(struct sink *sink, const struct event *e);
 void death_view_release(struct sink *sink);
 
-/* Returns an event with the time of an exit, for the clock and the printers. */
+/* Returns an event that has only the time of an exit, for the clock and the printers. */
 struct event death_moment(const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
 void death_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
 /* Like death_put_process(), and appends the initial function of a process without a name. */
 void death_put_who(const struct death_view *v, struct buf *to, const struct death *x);
-/* Prints the reason; the reason of an error without its stack. */
+/* Prints the reason of an exit. Leaves out the stack trace that the reason of an error contains. */
 void death_put_reason(const struct death_view *v, struct buf *to, const struct event_node *node, const uint8_t *reason);
 /*
  * Prints the function and line where the process failed or called exit. Returns false, and prints nothing, if they are
@@ -46,9 +46,9 @@ void death_put_reason(const struct death_view *v, struct buf *to, const struct e
  */
 bool death_put_place(const struct death_view *v, struct buf *to, const struct death *x);
 void death_put_group(const struct death_view *v, struct buf *to, const struct death_group *g);
-/* Returns the time from the exit to a consequence, at least 0. */
+/* Returns the time from the exit to one of its consequences, at least 0. */
 int64_t death_after(const struct death *x, int64_t mono_ns);
-/* Returns true if the process has an exit of its own in the tree of `x`. */
+/* Returns true if the exit of process `who` is one of the exits that `x` has caused. */
 bool death_has_child(const struct death *x, const struct tracee *who);
 
 #endif

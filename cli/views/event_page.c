@@ -4,12 +4,14 @@
 #include "../fold/pairing.h"
 #include "line.h"
 
-#define OPEN_MOST 200 /* the outermost calls that are shown; deeper ones are counted */
+#define OPEN_MOST                                                                                                      \
+    200 /* limit for the open calls that are shown, the outermost first; deeper calls are only counted                 \
+         */
 #define OPEN_TEXT 512
 
 struct open {
     uint64_t number;
-    size_t end; /* of its line in `texts` */
+    size_t end; /* end of the line of the call in `texts` */
 };
 
 struct event_page {
@@ -17,7 +19,7 @@ struct event_page {
     struct paint plain;
     struct open open[OPEN_MOST];
     struct buf texts; /* the lines of the open calls */
-    size_t depth;     /* open calls; those above OPEN_MOST are only counted */
+    size_t depth;     /* number of open calls; only the first OPEN_MOST are in `open` */
     bool found;
 };
 

@@ -21,7 +21,10 @@ static bool event_rows_open(struct sink *sink, struct err *e)
     return true;
 }
 
-/* Appends the head of a record. The text follows, and then event_rows_end(). Returns the offset of the record. */
+/*
+ * Appends the head of a record, still empty. The caller appends the text, and then calls event_rows_end(). Returns the
+ * offset of the record.
+ */
 static size_t event_rows_begin(struct rows *r)
 {
     const struct event_row none = {0};
@@ -31,7 +34,10 @@ static size_t event_rows_begin(struct rows *r)
     return at;
 }
 
-/* Completes a record. Cuts a long text; the codes of its colours all stay, so it may still be too long for that. */
+/*
+ * Completes a record. Cuts a text that is longer than EVENT_ROW_TEXT. The cut keeps all colour codes, so the text may
+ * still be longer, up to UINT16_MAX bytes.
+ */
 static void event_rows_end(struct rows *r, size_t at, const struct event_row *row)
 {
     struct buf *out = r->sink.out;
@@ -65,7 +71,7 @@ static struct event_row event_rows_head(const struct event *e)
     };
 }
 
-/* Several reasons of a loss have a line each. */
+/* Writes a record for each line of a loss or a notice. A loss has a line for each of its reasons. */
 static void event_rows_own(struct rows *r, const struct event *e)
 {
     const struct event_row row = event_rows_head(e);

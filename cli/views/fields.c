@@ -13,11 +13,11 @@
 #include "line.h"
 
 struct item {
-    enum property field; /* PROPERTIES: literal text */
+    enum property field; /* the property; PROPERTIES: this item is literal text */
     uint64_t events;     /* bit K: events of kind K may have the field */
     property_getter *get;
     bool plain;
-    unsigned index; /* args[N]: N; 0: all arguments */
+    unsigned index; /* the N of args[N]; 0: all arguments */
     char *text;     /* the literal text, or the name of the field as given */
 };
 
@@ -244,7 +244,7 @@ static void put_tracee(struct buf *to, const struct event *e, enum terms_style s
         buf_safe(to, tracee_safe_text(e->who));
 }
 
-/* Prints a value; nothing if the event does not have it. */
+/* Prints a value. Prints nothing if the event does not have it. */
 static void put_value(struct fields *f, struct buf *to, struct clock *clock, const struct event *e,
                       enum terms_style style, struct typed_value v)
 {
@@ -340,7 +340,7 @@ void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *cl
 {
     const struct item *item = &f->items[index];
 
-    if (item->events >> e->kind & 1) /* a shortcut: most fields of an event are empty */
+    if (item->events >> e->kind & 1) /* a shortcut: most kinds of events have few of the fields */
         put_item(f, item, to, clock, e, style);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints event properties that are selected by name: the columns of csv, and --format. */
+/* Prints properties of events that the user selects by name: the columns of csv, and --format. */
 #ifndef ETRACE_FIELDS_H
 #define ETRACE_FIELDS_H
 
@@ -24,8 +24,8 @@ bool fields_is_plain(const struct fields *f, size_t index);
 void fields_put(struct fields *f, size_t index, struct buf *to, struct clock *clock, const struct event *e,
                 enum terms_style style);
 
-/* Prints the field of a loss: type, count, reason or node. Returns true if the field identifies the row as a loss. */
 enum property fields_property(const struct fields *f, size_t index);
+/* Prints the field of a loss: type, count, reason or node. Returns true if the field identifies the row as a loss. */
 bool fields_put_loss(struct fields *f, size_t index, struct buf *to, const struct event *e, enum etw_loss reason);
 
 /* Prints a formatted line, or the values separated by tabs, without a newline. */
