@@ -4,9 +4,8 @@
 #include "../fold/pairing.h"
 #include "line.h"
 
-#define OPEN_MOST                                                                                                      \
-    200 /* limit for the open calls that are shown, the outermost first; deeper calls are only counted                 \
-         */
+/* Limit for the open calls that are shown, the outermost first; deeper calls are only counted. */
+#define OPEN_MOST 200
 #define OPEN_TEXT 512
 
 struct open {

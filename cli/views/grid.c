@@ -9,8 +9,8 @@
 #include "../ground/utf8.h"
 
 #define GAP 2
-#define INDENT 4    /* of the lines after the first one, if a text that wraps begins on a line of its own */
-#define NARROWEST 8 /* number of columns that a text keeps at least */
+#define INDENT 4    /* indent of a text that wraps, if the text begins on a line of its own */
+#define NARROWEST 8 /* least width to which a text is cut */
 
 /* Returns the end of the character, or of the escape code of a colour, that begins at `at`. A colour has no width. */
 static const char *grid_next(const char *at, const char *end, size_t *width)
@@ -66,8 +66,8 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
 }
 
 /*
- * Returns the width of the table with whole texts; with `kept`, with only the part of each text that must be kept. A
- * column of width 0 is left out.
+ * Returns the width of the table. With `kept`, a column of text counts only up to its `keep`. Columns of width 0 are
+ * left out.
  */
 static size_t grid_room(const struct grid *g, const size_t *widths, bool kept)
 {
@@ -81,7 +81,7 @@ static size_t grid_room(const struct grid *g, const size_t *widths, bool kept)
     return all - MIN(all, GAP);
 }
 
-/* Returns the column to leave out first, or ncolumns if every column must stay. */
+/* Returns the column to leave out next, or ncolumns if every column must stay. */
 static size_t grid_spare(const struct grid *g, const size_t *widths)
 {
     size_t spare = g->ncolumns;
@@ -182,7 +182,9 @@ static void grid_cell_text(const struct grid_column *k, size_t width, bool last,
         grid_pad(to, (k->number ? 0 : pad) + GAP);
 }
 
-/* Returns true if the columns before a text that wraps leave no room for it, so that it begins on the next line. */
+/*
+ * Returns true if the columns before a text that wraps leave no room for the text, so that it begins on the next line.
+ */
 static bool grid_is_below(const struct grid *g, size_t used)
 {
     return g->width && used + GRID_KEEP > g->width;
@@ -222,7 +224,7 @@ static void grid_lines(const struct grid *g, size_t begin, size_t used, const st
         paint_end(&g->paint, to);
 }
 
-/* Prints a row; with `row` == nrows the titles. */
+/* Prints a row, or the titles if `row` is nrows. */
 static void grid_line(const struct grid *g, const size_t *widths, size_t row, struct grid_cell *cell, struct buf *to)
 {
     /* A row in reverse has no colours, because the end of a colour would also end the reverse. */
@@ -309,7 +311,7 @@ static bool grid_has_key(const struct grid_column *k)
     return k->key && !k->hidden;
 }
 
-/* Prints a row; with `row` == nrows the keys. */
+/* Prints a row, or the keys if `row` is nrows. */
 static void grid_csv_line(const struct grid *g, size_t row, char between, struct grid_cell *cell, struct buf *to)
 {
     bool first = true;

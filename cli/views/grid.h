@@ -19,10 +19,10 @@
  *     struct grid g = {columns, ARRAY_LEN(columns), put_finding, &findings, findings.n, .width = 80};
  *     grid_text(&g, "\n", out);
  *
- * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns are left out, the lowest
- * rank first, until each column of text has `keep` columns of the terminal. Then the widest columns of text are cut; a
- * cut cell ends in an ellipsis. Numbers are never cut. The last column gets the rest of the line. If it wraps, it gets
- * as many lines as it needs, but not in a table that covers the screen.
+ * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns of the table are left
+ * out, the lowest rank first, until each column of text can have the width `keep`. Then the widest columns of text are
+ * cut; a cut cell ends in an ellipsis. Numbers are never cut. The last column gets the rest of the line. With `wraps`,
+ * the last column gets as many lines as it needs, but a table that covers the screen must not have such a column.
  */
 #ifndef ETRACE_GRID_H
 #define ETRACE_GRID_H
@@ -35,30 +35,34 @@ struct grid_column {
     const char *title; /* "": no title; a table without any title has no header. NULL: the column is not in text */
     const char *key;   /* the name for programs; NULL: the column is only in text */
     bool number;       /* aligned to the right, with a dash for an empty cell; in JSON written unchanged */
-    unsigned least;    /* minimal width, so that a table that refreshes does not move */
-    unsigned keep; /* columns that a text keeps while other columns are left out; 0: GRID_KEEP; GRID_WHOLE: never cut */
-    unsigned rank; /* lower ranks are left out first; 0: never left out */
-    enum paint_what paint; /* of its cells */
+    unsigned least;    /* least width, so that a table that refreshes does not move */
+    /*
+     * texts are cut below this width only when no other column can be left out; 0: GRID_KEEP; GRID_WHOLE: texts are
+     * never cut
+     */
+    unsigned keep;
+    unsigned rank;         /* columns with lower ranks are left out first; 0: never left out */
+    enum paint_what paint; /* colour of the cells */
     bool sorted;           /* the rows are sorted by this column: its title is marked, and it is never left out */
     bool wraps;            /* for the last column: never cut, but broken at blanks and line ends */
     bool hidden;           /* the table does not have this column now */
 };
 #define GRID_KEEP 16
-#define GRID_WHOLE UINT_MAX /* the minimal width is then at most half of the terminal */
+#define GRID_WHOLE UINT_MAX /* with this `keep`, `least` counts up to half of the terminal */
 
 enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV };
-#define GRID_AS "text|json|csv|tsv" /* the values of an option, in the order of enum grid_as */
+#define GRID_AS "text|json|csv|tsv" /* the values of the option for the format, in the order of enum grid_as */
 
 struct grid_cell {
     enum grid_as as; /* GRID_TEXT is for people; the others are for programs: whole names, numbers without units */
     struct buf text; /* empty at first; safe to print */
     bool ready;      /* `text` is a JSON value already */
-    enum paint_what paint; /* initially the paint of the column */
+    enum paint_what paint; /* colour of the text; set to that of the column before put() is called */
     enum paint_what tail_paint;
-    size_t tail; /* offset of the second part of the text; 0: only one part */
+    size_t tail; /* offset of the second part of the text, which has the colour tail_paint; 0: only one part */
 };
 
-/* Gives the rest of the text another colour. If both parts are long, each gets half of the width. */
+/* Gives the text that put() appends from now on another colour. If both parts are long, each gets half of the width. */
 static inline void grid_tail(struct grid_cell *cell, enum paint_what paint)
 {
     cell->tail = cell->text.len;
@@ -73,33 +77,33 @@ struct grid {
     size_t nrows;
     unsigned width; /* width of the terminal; 0: unlimited */
     struct paint paint;
-    size_t marked;  /* the row in reverse, counted from 1; 0: none */
+    size_t marked;  /* the row that is printed in reverse, counted from 1; 0: none */
     bool continued; /* the rows continue those of another grid: no titles and no keys */
 };
 
-/* Prints the titles and the rows. Each line ends with `end`. Returns the columns that are not left out, as bits. */
+/* Prints the titles and the rows. Each line ends with `end`. Returns a bit for each column that was not left out. */
 uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
 
 /*
- * Prints the columns that have a key, for programs. JSON: an object of that type for each row, without empty cells. CSV
- * (RFC 4180) and TSV: the keys, and a line for each row.
+ * Prints the columns that have a key, for programs. JSON: an object with the type `type` for each row, without members
+ * for empty cells. CSV (RFC 4180) and TSV: a line with the keys, and a line for each row.
  */
 void grid_data(const struct grid *g, enum grid_as as, const char *type, struct buf *to);
 
-/* Prints the table in that format. */
+/* Prints the table in the format `as`, by grid_text() or grid_data(). */
 void grid_print(const struct grid *g, enum grid_as as, const char *type, struct buf *to);
 
 /* Adds a name from a node, whose bytes are not safe to print. */
 void grid_put_name(struct grid_cell *cell, struct raw name);
 
-/* Returns the columns that a text takes. Colours in it have no width. */
+/* Returns the width of the text on a terminal. Colour codes have no width. */
 size_t grid_width(struct str text);
-/* Appends the text, cut to the width. Colours in it have no width, and are all kept. */
+/* Appends the text, cut to the width. Colour codes have no width, and the cut keeps all of them. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 
 /*
- * Appends the text and breaks it at blanks. Its first line begins in column `used`, the others in column `indent`.
- * Width 0: does not break it. Returns the column after the text.
+ * Appends the text, broken at blanks into lines of at most `width`; width 0: unbroken. The first line begins in column
+ * `used`, the other lines in column `indent`. Returns the column after the end of the text.
  */
 size_t grid_wrap(struct buf *to, struct str text, size_t used, unsigned indent, unsigned width);
 

@@ -59,8 +59,8 @@ static void group_grid_put(const void *data, size_t row, size_t column, struct g
 }
 
 /*
- * Adds the columns of the figures. The first is never left out, the last is left out first. Histograms have no column
- * in text, where they are drawn below the table.
+ * Adds the columns of the figures. On a narrow terminal, the first figure is never left out, and the last one is left
+ * out first. Histograms have no column in text, where they are drawn below the table.
  */
 static void group_grid_figures(struct group_grid *x, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Describes the table of `by` as a grid: a column for each part of the key, and one for each figure. */
+/* Makes a grid of the table of `by`: a column for each part of the key, and one for each figure. */
 #ifndef ETRACE_GROUP_GRID_H
 #define ETRACE_GROUP_GRID_H
 
@@ -17,8 +17,8 @@ struct group_grid {
 };
 
 /*
- * Sorts the groups and makes the grid. `nodes`: the first column is the node of pids. The caller must call
- * group_grid_release().
+ * Sorts the groups and makes the grid. `nodes`: shows the first column, which is the node of the pids in a key. The
+ * caller must call group_grid_release().
  */
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
 void group_grid_release(struct group_grid *x);

@@ -5,7 +5,7 @@
 
 #include "line.h"
 
-/* Larger floats are printed with the fewest digits that read back to the same number. */
+/* Larger floats are printed with the fewest digits that read back as the same float. */
 #define MOST_PLAIN 1e15
 
 static const unsigned percents[] = {50, 90, 99};
@@ -17,7 +17,7 @@ const struct printer *group_printer(const struct groups *g, enum terms_style sty
     return elixir ? &printer_elixir : &printer_erlang;
 }
 
-/* Returns true if the value is a name that other views print without quotes. */
+/* Returns true if the value is a name, such as that of a node, which other views print without quotes. */
 static bool is_name(const struct where *w)
 {
     static const enum property names[] = {PROPERTY_node, PROPERTY_name, PROPERTY_type, PROPERTY_m, PROPERTY_f};

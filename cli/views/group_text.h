@@ -10,7 +10,7 @@
 /* Returns the printer for the keys of a table. */
 const struct printer *group_printer(const struct groups *g, enum terms_style style);
 
-/* Prints a part of the key; `-` if the event has no such value. */
+/* Prints a part of the key, or `-` if the event lacks this value. */
 void group_put_part(struct buf *to, const struct groups *g, const struct group *row, size_t part,
                     const struct printer *printer);
 
@@ -19,10 +19,13 @@ void group_put_value(struct buf *to, struct group_number n, bool duration);
 /* Prints a duration with a unit, or another number with two decimals, for people. */
 void group_put_short(struct buf *to, struct group_number n, bool duration);
 
-/* A column of a table. Each aggregate has one, quantiles have three; with `drawn` a histogram has none. */
+/*
+ * A column of figures. Each aggregate has one column, but quantiles have three. With `drawn`, a histogram has none,
+ * because it is drawn below the table.
+ */
 struct group_column {
     size_t aggregate;
-    unsigned percent; /* of quantiles, else 0 */
+    unsigned percent; /* 50, 90 or 99 for quantiles, else 0 */
 };
 #define GROUP_COLUMNS (3 * SPEC_AGGREGATES_MAX)
 size_t group_columns(const struct groups *g, bool drawn, struct group_column ret[GROUP_COLUMNS]);

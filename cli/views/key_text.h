@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints the keys of folds. A fold has its keys as bytes and numbers, and each view prints them in its own style. */
+/*
+ * Prints the keys of folds. A fold stores its keys as bytes and numbers, and each view prints the keys in its own
+ * style.
+ */
 #ifndef ETRACE_KEY_TEXT_H
 #define ETRACE_KEY_TEXT_H
 

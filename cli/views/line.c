@@ -41,8 +41,8 @@ void line_who(struct buf *to, const struct event *e, const struct paint *paint)
 }
 
 /*
- * Prints another process as line_who() prints the traced one, with its name if known. Prints a term that is no local
- * pid as a term.
+ * Prints another process like line_who(), with its name if that is known. Prints a term that is not a local pid as a
+ * term.
  */
 static const uint8_t *put_other(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *at)
 {
@@ -390,7 +390,7 @@ static void put_overhead(struct buf *to, const struct notice_overhead *o, enum t
     buf_printf(to, " with %lld calls a second", (long long)o->calls);
 }
 
-/* Reports a self-check that failed. The reason is an atom, or the text of a term. */
+/* Prints the notice that a self-check failed. The reason is an atom, or a binary with the text of a term. */
 static void put_unchecked(struct buf *to, const struct event *e)
 {
     const uint8_t *at = wire_skip(e->terms.at);
@@ -412,7 +412,7 @@ void line_put_skipped(struct buf *to, uint64_t times)
                (unsigned long long)times, PLURAL(times));
 }
 
-/* Reads {From, Microseconds} and prints how far back the rings of the flight recorder reach. */
+/* Prints how far a snapshot of the flight recorder reaches back, from {From, Microseconds}. */
 static void put_snapshot(struct buf *to, const struct event *e)
 {
     int64_t from, us;
@@ -428,7 +428,8 @@ static void put_snapshot(struct buf *to, const struct event *e)
 }
 
 /*
- * Reports which process has a name of -P now: restarted {Name, Pid}, or exited Name. Returns false for another notice.
+ * Prints the notices `restarted` {Name, Pid} and `exited` Name, which are about the processes of -P. Returns false for
+ * any other notice.
  */
 static bool put_followed(struct buf *to, const struct event *e, const struct printer *p)
 {
@@ -554,7 +555,7 @@ static inline const uint8_t *put_event_term(struct buf *to, const struct event *
         if (*at)
             line_mfa(to, e, p, at);
         else
-            to->len--; /* 0: outside of Erlang functions */
+            to->len--; /* the term 0 means that no Erlang function ran: removes the space before it */
         break;
     case EVENT_INFO:
         info_line(to, e, p, at);
@@ -592,8 +593,9 @@ static void put_sender(struct buf *to, const struct event *e, const struct print
 }
 
 /*
- * Prints the terms of the event's frame in their order. Does not read properties (property.c): a result also has the
- * properties of its call, which the line of the call has shown, and a property does not know its place in the line.
+ * Prints the terms of the event's frame in their order. Does not read properties (property.c), because a result also
+ * has the properties of its call, which the line of the call has shown, and because a property does not have a place in
+ * the line.
  */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {

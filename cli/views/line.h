@@ -24,11 +24,14 @@ void line_event(struct buf *to, const struct event *e, enum terms_style style, c
 
 /*
  * Print the two parts of the line of a result, without its duration. The head ends with the function. The tail begins
- * with a space, and has the value and what the probe has collected.
+ * with a space; it has the value, and the caller, stack and other values that the probe has collected.
  */
 void line_result_head(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
 void line_result_tail(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint);
-/* Prints what stands before the process: the node, if `node`, and the label of the probe, each with a space. */
+/*
+ * Prints the beginning of a line before the process: the node, if `node`, and the label of the probe. A space follows
+ * each of them.
+ */
 void line_place(struct buf *to, const struct event *e, bool node, const struct paint *paint);
 /*
  * Prints losses and notices as whole lines, with stars and without a time, so that nobody mistakes them for events.
@@ -39,7 +42,10 @@ void line_own(struct buf *to, const struct event *e, const struct look *look, co
 /* Parts of a line that other views use, too. */
 void line_who(struct buf *to, const struct event *e, const struct paint *paint); /* <0.84.0>(cart) */
 void line_fun(struct buf *to, const struct event *e, enum terms_style style);    /* mod:fun, without arity */
-/* Like line_fun(), for a name in a list of names, without terms. TERMS_AUTO: the language of the function's module. */
+/*
+ * Like line_fun(), but for a list of names without terms: TERMS_AUTO chooses the language by the module of the function
+ * alone.
+ */
 void line_fun_name(struct buf *to, const struct event *e, enum terms_style style);
 /* Prints mod:fun(a, b). */
 void line_call(struct buf *to, const struct event *e, const struct printer *p, enum terms_style style);
@@ -59,10 +65,10 @@ void line_node(struct buf *to, const struct event *e);                          
 void line_notice(struct buf *to, const struct event *e, enum terms_style style); /* ETW_NOTICE */
 /* Prints how often the condition of a snapshot held too soon after the previous snapshot. */
 void line_put_skipped(struct buf *to, uint64_t times);
-/* Texts that follow a name of -P in a message. A pid follows the first text. */
+/* Texts of messages about a process of -P; the name of the process stands before them. A pid follows the first text. */
 #define LINE_RESTARTED " restarted: now "
 #define LINE_EXITED " has exited: etrace traces the next process with this name"
 
-void line_share(struct buf *to, int64_t hundredths); /* 310: 3.10 */
+void line_share(struct buf *to, int64_t hundredths); /* prints hundredths of a percent: 310 as 3.10 */
 
 #endif

@@ -10,7 +10,7 @@ static void line_info_put_number(struct buf *to, const char *before, int64_t n, 
     buf_puts(to, after);
 }
 
-/* Prints `heap 210/233, old 0/0, stack 12`: used words / allocated words. */
+/* Prints `heap 210/233, old 0/0, stack 12`, where 210/233 are the used and the allocated words. */
 static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
 {
     int64_t heap, block, old, old_block, stack, words;
@@ -31,7 +31,7 @@ static bool heap_line(struct buf *to, const struct event *e, const uint8_t *at)
     return true;
 }
 
-/* Prints `in m:f/1 out m:g/2`, with the time at the end. */
+/* Prints `in m:f/1 out m:g/2`. Leaves out the pair `timeout` if the event has a duration, which ends the line. */
 static bool pairs_line(struct buf *to, const struct event *e, const struct printer *p, const uint8_t *list)
 {
     const uint8_t *el, *first;

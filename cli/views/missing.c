@@ -5,7 +5,7 @@
 #include "../ground/json.h"
 #include "key_text.h"
 
-#define COUNTED_MOST 20 /* functions that get a line of their own */
+#define COUNTED_MOST 20 /* limit for the functions that get a line of their own */
 
 static void put_loss_line(struct buf *to, const char *prefix, uint64_t n, const char *one, const char *many,
                           const char *why)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects the context of a trace that pages and export files show: nodes, request and missing events. It comes from
- * the events only, so a live trace and its recording give the same.
+ * Collects the context of a trace that pages and export files show: nodes, request and missing events. The context
+ * comes only from the events, so a live trace and its recording have the same context.
  */
 #ifndef ETRACE_PAGE_H
 #define ETRACE_PAGE_H
@@ -19,7 +19,7 @@ struct page {
     bool asked_more;
     const struct event_node *nodes[8];
     unsigned nnodes;
-    int64_t end_ns; /* time of the last event on the axis */
+    int64_t end_ns; /* time of the last event, on the axis */
 };
 
 void page_release(struct page *p);

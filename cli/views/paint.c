@@ -2,8 +2,8 @@
 #include "paint.h"
 
 /*
- * Only the eight standard colours, because terminal themes keep them readable. Bright black (90) is the background of
- * Solarized Dark, so less important text is dim instead.
+ * The codes use only the eight standard colours, because terminal themes keep these readable. Bright black (90) is the
+ * background of Solarized Dark, so less important text is dim instead.
  */
 static const char *const codes[PAINT_WHATS] = {
     [PAINT_TIME] = "\033[2m",      [PAINT_NODE] = "\033[36m",    [PAINT_PID] = "\033[36m",

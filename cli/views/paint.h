@@ -4,8 +4,8 @@
  * before the next piece and before the end of the line.
  *
  * The colours are those of the terminal. Blue is hard to read on a black terminal of default colours, so nothing is
- * blue. Yellow is hard to read on a white one, and dim text on Solarized, so they only mark what the reader can do
- * without or knows by its place.
+ * blue. Yellow is hard to read on a white one, and dim text on Solarized, so these only mark text that the reader does
+ * not need, or recognises by its place.
  */
 #ifndef ETRACE_PAINT_H
 #define ETRACE_PAINT_H
@@ -25,7 +25,7 @@ enum paint_what {
     PAINT_FUN,
     PAINT_DURATION,
     PAINT_ORIGIN,  /* caller, file and line */
-    PAINT_TITLE,   /* of a column */
+    PAINT_TITLE,   /* the title of a column */
     PAINT_COMMAND, /* a command to paste */
     PAINT_LOSS,
     PAINT_WHATS,

@@ -47,7 +47,7 @@ static void put_longest(struct request_view *q, struct buf *to)
     buf_char(to, '\n');
 }
 
-/* Prints what happens to a request without a reply. */
+/* Prints the state of a request without a reply: waiting, running, or its callback has ended. */
 static void put_stage(struct request_view *q, struct buf *to, const struct request *r)
 {
     const struct request_server *s = &q->pairs.servers[r->server];
@@ -80,7 +80,8 @@ static void put_stage(struct request_view *q, struct buf *to, const struct reque
 }
 
 /*
- * Appends a part of a line, which begins with a space. First breaks the line if the terminal has no room for the part.
+ * Appends a part, which begins with a space, to a line. If the terminal has no room for the part, breaks the line
+ * before it.
  */
 static void put_part_of_line(const struct request_view *q, struct buf *to, size_t *line, struct str part)
 {

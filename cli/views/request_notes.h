@@ -8,8 +8,8 @@
 /* Prints a line for each note. Call request_rows_open() first. */
 void request_put_notes(struct request_view *q, struct buf *to, const struct totals *totals);
 /*
- * Two of the notes: which part of the requests the nodes have admitted, and the requests that no traced process has
- * received.
+ * Print two of the notes: the part of the requests that the nodes have admitted, and the requests that no traced
+ * process has received.
  */
 void request_put_share(const struct request_view *q, struct buf *to, const struct totals *totals);
 void request_put_elsewhere(const struct request_view *q, struct buf *to);

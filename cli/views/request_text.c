@@ -4,7 +4,7 @@
 #include "../erlang/term_print.h"
 #include "../events/names.h"
 
-static const struct term_env no_env = {0}; /* for keys, which have their atoms spelled out */
+static const struct term_env no_env = {0}; /* keys need no environment, because their atoms are spelled out */
 
 static void shape_put(struct buf *to, const struct printer *p, const uint8_t *at);
 
