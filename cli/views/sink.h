@@ -25,7 +25,7 @@ struct event_sought;
 /* Traced calls that were open for longer than TOTALS_OPEN_NS. Calls whose results are not traced do not count. */
 struct totals_open {
     uint64_t calls;
-    int64_t ns; /* how long the oldest call was open; the fields below describe this call */
+    int64_t ns; /* how long the oldest call has been open; the members below describe this call */
     const struct fun *fun;
     int arity;
     struct tracee who;
@@ -40,73 +40,73 @@ struct totals_node {
     struct totals_open open;
 };
 
-/* Calls that made no event because of a budget (--overhead). `seen` does not include them. */
+/* Calls that made no event because of a budget (--overhead); `seen` does not include them. */
 struct totals_untraced {
-    bool any;       /* there was a budget */
-    bool unknown;   /* there are further calls, whose number no node knows */
+    bool any;       /* the trace had a budget */
+    bool unknown;   /* there are further calls, and no node knows how many */
     bool estimated; /* a part of the number is an estimate */
     uint64_t calls;
 };
 
 /* Counts of events. They are exact: seen = shown + filtered + lost[…] + missing. */
 struct totals {
-    uint64_t seen; /* events that the VM has produced */
+    uint64_t seen; /* all events that the VM has produced */
     uint64_t shown, filtered;
     uint64_t lost[ETW_LOSSES];
-    uint64_t missing;       /* produced, but the stream ended before they arrived; 0 after an orderly end */
-    uint64_t truncated;     /* shown with a truncated term */
-    uint64_t endless;       /* functions that call themselves in a loop, so their later calls have no duration */
-    uint64_t snapshots;     /* complete snapshots of the flight recorder */
-    uint64_t reloads;       /* reloads of modules: calls between a reload and the next look were not seen */
-    uint64_t tokens;        /* processes that have kept a trace token of this trace */
+    uint64_t missing;   /* events that never arrived, because the stream ended before; 0 after an orderly end */
+    uint64_t truncated; /* shown events in which a term was truncated */
+    uint64_t endless;   /* functions that call themselves in a loop, so their later calls have no duration */
+    uint64_t snapshots; /* complete snapshots of the flight recorder */
+    uint64_t reloads; /* reloads of modules; calls were not seen between a reload and the next self-check of the node */
+    uint64_t tokens;  /* processes that have kept a trace token of this trace */
     uint64_t incomplete;    /* calls without a result, and results without a call */
-    uint64_t filter_errors; /* how often a grep exceeded its limits; the event was then shown */
-    uint64_t undecided;     /* events shown because no filter could decide */
+    uint64_t filter_errors; /* how often a grep exceeded its limits, so that its event was shown */
+    uint64_t undecided;     /* events that were shown because the filter could not decide */
     uint64_t asked;         /* calls that a pattern or guard could reject; at most ETW_ASKED_MOST for each node */
     struct totals_untraced untraced;
     struct totals_open open;
-    const struct stat *counted; /* functions with calls that were only counted because of a budget */
+    const struct stat *counted; /* functions with calls that were counted without an event, because of a budget */
     size_t ncounted;
     struct groups *const *groups; /* tables of the events that are counted by keys; the views may sort them */
     size_t ngroups;
-    bool complete;                   /* every run of every node ended with its last batch */
+    bool complete;                   /* the last batch of each run of each node has arrived */
     const struct totals_node *nodes; /* one for each node, if there are several */
     size_t nnodes;
 };
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_RELATIVE, TIME_DELTA };
 enum terms_style {
-    TERMS_AUTO /* by the language of the node and of the module (line_printer()) */,
+    TERMS_AUTO /* chosen by the node and the module (line_printer()) */,
     TERMS_ERLANG,
     TERMS_ELIXIR,
-    TERMS_JSON /* structure, in JSON */
+    TERMS_JSON /* terms as JSON structures */
 };
 
-/* Display options. Strings are borrowed for the life of the sink. */
+/* Display options. The strings are borrowed until sink_free(). */
 struct look {
     enum time_style time;
     enum terms_style terms;
     bool colour;
-    bool nodes;         /* show the node; set by the pipeline when a second node appears */
+    bool nodes;         /* show the node of each event; the pipeline sets it when a second node appears */
     const char *fields; /* --fields: comma-separated names; NULL: the view's default */
     const char *format; /* --format; NULL: none */
     unsigned width;     /* columns of the terminal; 0: not a terminal */
     const char *file;   /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
     struct process_names *servers;     /* the views of requests show only requests to these processes; NULL: all */
-    struct death_choice *deaths;       /* the views of exits show only these; NULL: exits that are not normal */
+    struct death_choice *deaths;       /* the exits that the views of exits show; NULL: those that are not normal */
     const struct event_sought *sought; /* the event that the view of one event shows */
-    bool append;                       /* the output already contains a run of the same view */
+    bool append; /* the output already contains events that the same view has written; this sink continues it */
 };
 
 struct sink {
     const struct sink_type *type;
     struct buf *out;
     struct look look;
-    bool done; /* set by the sink when it has shown everything that it should show, so the trace can end */
+    bool done; /* the sink sets it once it has shown everything, so that the trace can end */
 };
 
 enum sink_flags {
-    SINK_CALL_ARGS = 1 << 0,  /* needs event.call->event on results */
+    SINK_CALL_ARGS = 1 << 0,  /* the event of a result must have the event of its call (event.call->event) */
     SINK_RAW = 1 << 1,        /* takes unmodified batches, before any filter */
     SINK_LINES = 1 << 2,      /* writes whole lines as events arrive; other views write everything at the end */
     SINK_BINARY = 1 << 3,     /* must not go to a terminal */
@@ -121,20 +121,20 @@ enum sink_flags {
     SINK_NESTED = 1 << 12,    /* shows the calls around an event, even if these calls fail the filters */
     SINK_ANONYMOUS = 1 << 13, /* does not read the senders of received messages */
     SINK_ROWS = 1 << 14,      /* shows only the tables of `by`, so ETW_ROW can replace events */
-    SINK_PAIRS = 1 << 15,     /* shows what several events make together, so a filter must not hide some of them */
-    SINK_FOLDS = 1 << 16, /* shows figures of all events and no single event, so there is no rate limit by default */
+    SINK_PAIRS = 1 << 15,     /* makes one item of several events, so a filter must not hide some of them */
+    SINK_FOLDS = 1 << 16,     /* shows only figures of all events, so there is no rate limit by default */
 };
 
 struct sink_type {
     const char *name;       /* --as NAME */
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
-    const char *item;            /* SINK_PAIRS: the name of what the view shows, made of several events */
-    const char *without_results; /* what the view does if no expression asks for results; NULL: the same as with them */
+    const char *item;            /* SINK_PAIRS: the name of an item, which several events make together */
+    const char *without_results; /* how the view behaves if no expression asks for results; NULL: as usual */
     unsigned flags;
-    size_t size; /* size of the struct, which begins with a struct sink; its memory is zeroed */
+    size_t size; /* size of the struct of the sink, which begins with a struct sink; its memory is zeroed */
     bool (*open)(struct sink *s, struct err *e); /* `out` and `look` are set; returns false with an error in `e` */
-    /* Also gets losses, notices, and nodes that are lost or come back. */
+    /* Called for each event, and for losses, notices, and nodes that are lost or come back. */
     void (*event)(struct sink *s, const struct event *e);
     /*
      * Called when time may have passed on the nodes (struct event_node), even without events. Returns true if the sink
@@ -144,7 +144,7 @@ struct sink_type {
     void (*specs)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*batch)(struct sink *s, unsigned node, struct str bytes); /* SINK_RAW */
     void (*note)(struct sink *s, unsigned node, struct str bytes);  /* SINK_RAW */
-    /* SINK_RAW: takes a block of a checkpoint; if it is set, the pipeline makes checkpoints */
+    /* SINK_RAW: takes a block of a checkpoint. Unless this is NULL, the pipeline makes checkpoints. */
     void (*checkpoint)(struct sink *s, enum etw_block_type type, unsigned node, struct str bytes);
     void (*end)(struct sink *s, const struct totals *t);
     void (*release)(struct sink *s); /* frees what the sink has allocated; also called after a failure of open() */
@@ -154,19 +154,20 @@ struct sink_type {
 extern const struct sink_type *const sink_types[];
 
 /*
- * Opens a sink, which the caller frees with sink_free(). `out` and the strings of `look` must live as long. NULL: e is
- * filled.
+ * Opens a sink, which the caller frees with sink_free(). `out` and the strings of `look` must live as long as the sink.
+ * Returns NULL, with an error, on failure.
  */
 struct sink *sink_open(const struct sink_type *type, const struct look *look, struct buf *out, struct err *e);
 void sink_free(struct sink *s);
 
 const struct sink_type *sink_by_name(const char *name); /* NULL: none */
 /*
- * Finds the view with the longest extension that the file has. If several views have it, returns `preferred` (may be
- * NULL) if it is among them, else the first. NULL: no view.
+ * Returns the view for the longest extension that the name of the file ends with. If several views have this extension,
+ * returns `preferred` if it is one of them (NULL: none), or else the first view. NULL: no view has an extension of the
+ * file.
  */
 const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred);
-size_t sink_extension_length(const char *file_name); /* 0: no view has the extension of the file */
+size_t sink_extension_length(const char *file_name); /* returns 0 if no view has the extension of the file */
 /* Returns true if the file's name ends with the extension. */
 bool look_is_file(const struct look *look, const char *extension);
 

@@ -4,8 +4,8 @@
  * nanoseconds.
  *
  * The call site and the caller's file are known only if the probe collects the caller (-> caller). A recursive call
- * adds to the number of calls but not to the time, because the outer call includes its time. An untraced caller is
- * reported as called once, because its real count is unknown.
+ * adds to the number of calls but not to the time, because the time of the outer call includes that of the inner one.
+ * An untraced caller is reported as called once, because its real count is unknown.
  */
 #include <stdlib.h>
 
@@ -19,10 +19,10 @@ struct callgrind {
     struct stack_texts texts;
 };
 
-/* A function: its file, and the first of its nodes in the tree. */
+/* A function: the first of its nodes in the tree of stacks, and its file. */
 struct function {
-    uint32_t first, file; /* 0: none */
-    bool written;         /* the name was written, so only its number is written from now on */
+    uint32_t first, file; /* 0: none or unknown */
+    bool written;         /* the name was written once, so from now on the number of the function is enough */
 };
 
 static bool open_callgrind(struct sink *sink, struct err *e)
@@ -49,7 +49,7 @@ static bool is_recursive(const struct stacks *s, uint32_t node)
     return false;
 }
 
-/* Writes a reference to a function. Its number is the offset of its name in `texts`. */
+/* Writes a reference to a function. The number of the function is the offset of its name in `texts`. */
 static void sink_callgrind_put_name(struct callgrind *c, const char *tag, struct function *all, uint32_t key)
 {
     buf_printf(c->sink.out, all[key].written ? "%s=(%u)\n" : "%s=(%u) %s\n", tag, c->texts.at[key],

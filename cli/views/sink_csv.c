@@ -92,7 +92,7 @@ static bool open_tsv(struct sink *sink, struct err *e)
     return open_separated(sink, e, '\t');
 }
 
-/* Writes a loss into its columns. If no column identifies it as a loss, the first column describes it in words. */
+/* Writes a row for a loss. If no column identifies the row as a loss, the first column describes the loss in words. */
 static void put_loss(struct csv *c, const struct event *e, enum etw_loss reason)
 {
     size_t n = fields_count(c->fields), start = c->sink.out->len;

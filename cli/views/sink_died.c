@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view of exits: why processes exit, and what their exits do to other processes. Prints a line for each exit, and
- * its consequences below. Repeated exits of one process become a line with their number.
+ * its consequences below this line. Repeated exits of one process become a line with their number.
  */
 #include "../ground/number.h"
 #include "../ground/utf8.h"
@@ -11,14 +11,14 @@
 #include "missing.h"
 
 #define BELOW_MOST 12   /* lines below an exit; --json shows all */
-#define REASON_LEAST 16 /* columns that a reason keeps at least beside its consequences */
+#define REASON_LEAST 16 /* least width of a reason before the text that follows it in the line */
 #define QUIETEST 4
 
 /* A line that is cut at the edge of the terminal. */
 struct edge {
     struct buf *to;
     const struct paint *paint;
-    size_t room; /* columns left; SIZE_MAX: not a terminal */
+    size_t room; /* columns that are left in the line; SIZE_MAX: not a terminal */
 };
 
 static struct edge edge_of(const struct death_view *v)
@@ -26,7 +26,10 @@ static struct edge edge_of(const struct death_view *v)
     return (struct edge){v->sink.out, &v->paint, v->sink.look.width ? v->sink.look.width : SIZE_MAX};
 }
 
-/* Prints as much of the text as fits. A text that was cut ends in an ellipsis, and nothing can follow it. */
+/*
+ * Prints as much of the text as fits into `most` columns and into the line. A text that was cut at the end of the line
+ * ends in an ellipsis, and nothing can follow it.
+ */
 static void put_cut(struct edge *line, enum paint_what what, struct str text, size_t most)
 {
     const size_t room = MIN(line->room, most), width = utf8_width(text.at, text.len);
@@ -132,7 +135,7 @@ static void put_cause(struct death_view *v, struct buf *to, const struct death *
 struct below {
     struct death_view *v;
     const struct death *x;
-    size_t left; /* lines */
+    size_t left; /* number of lines that are still to be printed */
 };
 
 static bool is_told(const struct death *x, const struct death_heir *h)
@@ -153,7 +156,7 @@ static size_t count_below(const struct death *x)
     return n;
 }
 
-/* Begins a line below the exit. `v->line` is the beginning of all lines below this exit. */
+/* Begins a line below the line of the exit. `v->line` has the characters with which all these lines begin. */
 static struct edge begin_below(struct below *b)
 {
     struct edge line = edge_of(b->v);
@@ -231,7 +234,10 @@ static void put_rest(struct below *b, size_t lines)
     buf_char(line.to, '\n');
 }
 
-/* Prints the lines below an exit: first its cause, if the line of the exit had no room for it. */
+/*
+ * Prints the lines below the line of an exit. `cause` becomes the first of them if the line of the exit had no room for
+ * it; NULL: it had room.
+ */
 static void put_below(struct death_view *v, const struct death *x, const char *cause)
 {
     const size_t n = count_below(x) + (cause != NULL), most = MIN(n, BELOW_MOST), room = most - (n > most);
@@ -244,7 +250,8 @@ static void put_below(struct death_view *v, const struct death *x, const char *c
         buf_char(line.to, '\n');
         done++;
     }
-    if (x->again.known && n > most) { /* a restart is more important than the lines that are left out */
+    /* a restart is more important than the lines that are left out, so it comes first */
+    if (x->again.known && n > most) {
         put_again(&b, &x->again);
         done++;
     }
@@ -293,7 +300,7 @@ static void put_tree(struct death_view *v, const struct death *root)
 
 /* ---- exits again and again ---- */
 
-/* Prints the most frequent reasons first, as many as fit before a text of `after` columns. */
+/* Prints the reasons, the most frequent ones first, as many as fit before a text of `after` columns. */
 static void put_reasons(struct death_view *v, struct edge *line, const struct death_group *g, size_t after)
 {
     const struct death_reason *by_times[DEATH_REASONS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON view of exits: an object for each exit that no other exit has caused, and at the end one for each process.
+ * The JSON view of exits: an object for each exit that no other exit has caused, and at the end an object for each
+ * group of exiting processes.
  */
 #include "../ground/json.h"
 #include "death_view.h"

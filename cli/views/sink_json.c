@@ -23,20 +23,21 @@ struct member {
 
 struct json {
     struct sink sink;
-    struct member members[2][ETW_KINDS][12]; /* [0]: of events without collected values; [1]: with them */
-    struct json_key terms[ETW_KINDS][2];     /* names of the terms that are no properties */
-    bool parts[ETW_KINDS];                   /* put_parts() writes further members */
-    struct buf heads[ETW_KINDS], rearmed;    /* the beginning of an object, up to its type */
+    /* [0]: members of events without collected values; [1]: of events with collected values */
+    struct member members[2][ETW_KINDS][12];
+    struct json_key terms[ETW_KINDS][2];  /* names of the terms that are no properties */
+    bool parts[ETW_KINDS];                /* put_parts() writes further members */
+    struct buf heads[ETW_KINDS], rearmed; /* the beginning of an object of each kind, up to its type */
     struct clock clock;
     struct buf file; /* scratch for the file name of a caller */
-    struct buf node; /* cached member for the node `named` */
+    struct buf node; /* cached: the member for the node `named` */
     const struct event_node *named;
     size_t named_len;
-    struct buf mono; /* cached digits of mono_billions */
+    struct buf mono; /* cached: the digits of mono_billions */
     int64_t mono_billions;
 };
 
-/* Returns true if the first term of this kind is a property. Then all its terms are. */
+/* Returns true if the first term of an event of this kind is a property. All terms of this kind are then properties. */
 static bool has_property(size_t kind)
 {
     for (size_t i = 0; i < PROPERTIES; i++)
@@ -45,7 +46,7 @@ static bool has_property(size_t kind)
     return false;
 }
 
-/* Lists the members of each kind in the order of the rows. */
+/* Lists the members of each kind in the order of the rows of properties.def. */
 static void list_members(struct json *j)
 {
     for (size_t kind = 0; kind < ETW_KINDS; kind++) {
@@ -94,7 +95,7 @@ static bool open_json(struct sink *sink, struct err *e)
 
 /* ---- pieces ---- */
 
-/* Writes a term as a string in its language's syntax, or as a JSON structure. */
+/* Writes a term as a string in the syntax of the printer, or with --terms json as a JSON structure. */
 static const uint8_t *put_term(struct json *j, struct buf *to, const struct event *e, const struct printer *p,
                                const uint8_t *at)
 {
@@ -211,7 +212,7 @@ static bool mfa_members(struct json *j, const struct event *e, const struct prin
 
 static void put_mfa(struct json *j, const struct event *e, const struct printer *p, const uint8_t *at)
 {
-    if (mfa_members(j, e, p, at) || !*at) /* 0: outside of Erlang functions */
+    if (mfa_members(j, e, p, at) || !*at) /* the term 0 means that no Erlang function ran */
         return;
     json_next_key(j->sink.out, "mfa");
     put_term(j, j->sink.out, e, p, at);
@@ -259,7 +260,7 @@ static void put_chars(struct json *j, const struct event *e, const struct printe
         put_term(j, j->sink.out, e, p, at);
 }
 
-/* Writes an atom in the language's syntax, as put_term() does. */
+/* Writes an atom as a term, like put_term(). */
 static void put_atom(struct json *j, const struct event *e, const struct printer *p, struct raw name)
 {
     uint8_t atom[3 + 1024];
@@ -422,7 +423,8 @@ static void sink_json_begin(struct json *j, const struct event *e, struct str he
     clock_put_iso(&j->clock, to, e);
     json_close_string(to);
     json_next_key(to, "mono_ns");
-    if (likely(billions)) { /* the cached digits have the sign; 0 has none, so a time near 0 is printed as a whole */
+    /* the cached digits have the sign; the digit 0 has no sign, so a time below a second is printed without them */
+    if (likely(billions)) {
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);
         buf_str(to, buf_view(&j->mono));
@@ -467,7 +469,7 @@ static void put_loop(struct json *j, const struct event *e)
     json_put_int(to, "a", m.arity);
 }
 
-/* Writes the budget of a notice. */
+/* Writes the figures of a notice about the budget. */
 static void put_overhead(struct json *j, const struct event *e)
 {
     struct buf *to = j->sink.out;
@@ -577,7 +579,7 @@ static inline const uint8_t *put_event_term(struct json *j, const struct event *
     return wire_skip(at);
 }
 
-/* Writes the terms of the event that are no properties. */
+/* Writes those terms of the event that are not properties. */
 static void put_parts(struct json *j, const struct event *e, const struct printer *p)
 {
     const uint8_t *at = e->terms.at;
@@ -598,7 +600,7 @@ static void put_parts(struct json *j, const struct event *e, const struct printe
     case ETW_LAYOUT_CALL:
     case ETW_LAYOUT_RETURN:
     case ETW_LAYOUT_RETURN_TO:
-    case ETW_LAYOUT_OWN: /* never here: sink_json_own_event() writes these */
+    case ETW_LAYOUT_OWN: /* cannot happen: sink_json_own_event() writes these events */
     case ETW_LAYOUT_LOST:
     case ETW_LAYOUT_TALLY:
     case ETW_LAYOUT_NO_FRAME:

@@ -22,7 +22,7 @@ struct perfetto {
     struct page page;
     struct process_list processes;
     struct message_match messages;
-    size_t announced;         /* number of threads that have a name record */
+    size_t announced;         /* number of threads whose name record was written */
     unsigned char *scheduled; /* scheduled[i]: the thread for the time slices of thread i has a name record */
     size_t nscheduled;
     bool node_named[AXIS_NODES];
@@ -48,7 +48,7 @@ static void put_us(struct perfetto *p, const char *key, int64_t ns)
                (long long)llabs(ns % 1000));
 }
 
-/* Begins a record. `phase` is a letter of the format. */
+/* Begins a record. `phase` is a letter of the trace event format. */
 static void sink_perfetto_begin(struct perfetto *p, const char *phase, const struct event *e, uint64_t thread,
                                 int64_t at)
 {
@@ -157,7 +157,7 @@ static void put_mfa(struct perfetto *p, const struct event *e)
     sink_perfetto_put_text(p, "name");
 }
 
-/* Writes a whole call when its result arrives. */
+/* Writes a call as one slice when its result arrives. */
 static void sink_perfetto_put_call(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     const struct event *call = e->call->event;
@@ -236,7 +236,10 @@ static void put_letter(struct perfetto *p, const struct event *e, uint64_t threa
     json_end_object(to);
 }
 
-/* The kinds that become spans. A span is written at the event that ends it, and nothing at the one that begins it. */
+/*
+ * The kinds of events that begin or end a span. The event that ends a span writes it, and the event that begins it
+ * writes nothing.
+ */
 static const struct {
     bool begins;
     const char *name, *category;

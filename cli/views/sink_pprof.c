@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The pprof view: a profile for pprof and the tools that read its files, as an uncompressed protocol buffer
- * (github.com/google/pprof, proto/profile.proto). Each stack is a sample with its number of calls and the own time of
- * the innermost function; with stack traces, with the number of times that the stack was seen. With several nodes, the
- * outermost frame is the node.
+ * (github.com/google/pprof, proto/profile.proto). Each stack is a sample, with the number of its calls and the own time
+ * of its innermost function. For stack traces, a sample has the number of times that the stack was seen. With several
+ * nodes, the outermost frame is the node.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ struct pprof {
     struct stacks stacks;
     struct buf strings; /* the encoded string table */
     int64_t nstrings;
-    int64_t began; /* wall clock */
+    int64_t began; /* wall clock time of the first event */
 };
 
 /* ---- the encoding ---- */
@@ -105,7 +105,10 @@ static void event_pprof(struct sink *sink, const struct event *e)
     stacks_event(&p->stacks, e);
 }
 
-/* Writes the name of each key, as a function with one location. Returns the id that both have, for each key. */
+/*
+ * Writes each key as a function with its name, and as a location in this function. Returns the ids of the keys: the
+ * function and the location of a key have the same id.
+ */
 static uint32_t *put_functions(struct pprof *p, struct buf *to)
 {
     const struct stacks *s = &p->stacks;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The requestlog view: prints a line for each request when no further event of the request is expected. */
+/* The requestlog view: prints a line for each request once no further event of this request is expected. */
 #include "line.h"
 #include "request_each.h"
 #include "request_notes.h"

@@ -90,7 +90,10 @@ static void put_cell(const struct request_view *q, struct buf *to, const struct 
     }
 }
 
-/* Returns true if the column is useful: there are several nodes or servers, or requests of that kind. */
+/*
+ * Returns true if the column is useful: the node and the server if there are several, unanswered requests and ended
+ * servers if there are any.
+ */
 static bool has_column(const struct request_view *q, enum column c)
 {
     const struct request_rows *rows = &q->rows;
@@ -107,11 +110,11 @@ static bool has_column(const struct request_view *q, enum column c)
 
 static uint64_t count_of(const struct request_row *r, enum column c)
 {
-    /* put_unanswered() reports the open requests. */
+    /* open requests are not counted here, because put_unanswered() reports them */
     return c == COL_TIMED_OUT ? r->timed_out : c == COL_DOWN ? r->down : 0;
 }
 
-/* Prints how many requests a column that was left out would have shown, if any. */
+/* Prints how many requests a column that was left out would have shown. Prints nothing if there are none. */
 static void put_sum(const struct request_view *q, struct buf *to, enum column c)
 {
     uint64_t n = 0;

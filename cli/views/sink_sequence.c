@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sequence view: messages, spawns and exits as a sequence diagram, in Mermaid syntax (.mmd) or as a self-contained
- * page (.html). Bounded: it keeps the first ROWS_MAX rows.
+ * page (.html). Keeps at most the first ROWS_MAX rows.
  */
 #include <stdlib.h>
 
@@ -17,16 +17,16 @@
 
 #define ROWS_MAX 200000
 #define TEXT_MAX ((size_t)64 << 20) /* limit for the bytes of all texts */
-#define MESSAGE_TEXT 240            /* bytes of a message that are shown; cut at a character boundary */
+#define MESSAGE_TEXT 240            /* limit for the bytes of a message that are shown; a character is never cut */
 #define NOBODY UINT32_MAX           /* an unknown process, or no process */
 
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
 struct row {
-    int64_t at, arrived; /* times on the axis; -1: not seen */
+    int64_t at, arrived; /* when the message was sent and when it arrived, on the axis; -1: not seen */
     uint32_t from, to;   /* process numbers */
     uint32_t text, text_len;
-    uint32_t where; /* length of the beginning of the text that names the receiver; only used if `to` is NOBODY */
+    uint32_t where; /* length of the part of the text that names the receiver; used only if `to` is NOBODY */
     uint8_t kind;
 };
 
@@ -78,7 +78,7 @@ static void put_message(struct sequence *s, const struct event *e)
     shorten_text(&s->line, from);
 }
 
-/* Returns the number of the process in a term; NOBODY: not a process of this node. */
+/* Returns the number of the process that a term names; NOBODY: the term is not a process of this node. */
 static uint32_t other_process(struct sequence *s, const struct event *e, const uint8_t *at)
 {
     uint64_t id;
@@ -167,7 +167,7 @@ static void add_life(struct sequence *s, const struct event *e, uint32_t self, i
                       buf_view(&s->line));
 }
 
-/* Adds messages, sequential tracing, and the begin and end of processes. */
+/* Adds a row for a message, for an event of sequential tracing, and for the begin and the end of a process. */
 static void event_sequence(struct sink *sink, const struct event *e)
 {
     struct sequence *s = (struct sequence *)sink;

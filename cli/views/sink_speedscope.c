@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The speedscope view: for www.speedscope.app, one profile for each process with its calls. Contains only calls whose
- * begin and end are both known. Bounded: it keeps the first CALLS_MAX calls that end. Looks at processes (`etrace
- * stacks`) give one profile of stacks with their weights.
+ * begin and end are both known. Keeps at most the first CALLS_MAX calls that end. The stacks that `etrace stacks`
+ * samples become one profile, in which a weight says how often each stack was seen.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +18,13 @@
 #define CALLS_MAX (1u << 20)
 
 struct one_call {
-    int64_t from, to; /* on the axis */
+    int64_t from, to; /* begin and end of the call, on the axis */
     uint32_t process, frame, depth;
 };
 
 struct named_frame {
     const struct fun *fun; /* NULL: a frame of a stack; only its name is known */
-    uint32_t name;         /* offset into names */
+    uint32_t name;         /* offset of the name in `names` */
     uint8_t arity;
 };
 
@@ -41,7 +41,7 @@ struct speedscope {
     uint64_t left_out;
     struct buf names;            /* names of the frames of stacks, NUL-terminated */
     struct buf samples, weights; /* the elements of two arrays, as JSON text */
-    uint64_t looks;              /* sum of the weights */
+    uint64_t looks;              /* sum of all weights */
     struct buf text, file;
 };
 
@@ -72,7 +72,7 @@ static uint32_t frame_of(struct speedscope *s, const struct event *e)
     return add_frame(s, hash, (struct named_frame){.fun = e->fun, .arity = e->arity});
 }
 
-/* Returns the frame with the name in `text`, and adds it if needed. */
+/* Returns the frame with the name in `text`. Adds the frame if it is new. */
 static uint32_t frame_called(struct speedscope *s)
 {
     const char *name = buf_cstr(&s->text);
@@ -85,7 +85,7 @@ static uint32_t frame_called(struct speedscope *s)
     return add_frame(s, hash, (struct named_frame){.name = at});
 }
 
-/* Adds a stack that was seen `weight` times, with the outermost frame first. */
+/* Adds a stack that was seen e->weight times, with the outermost frame first. */
 static void add_sample(struct speedscope *s, const struct event *e)
 {
     const uint8_t *at = e->stack, *frames[64], *el;
@@ -165,7 +165,7 @@ static void put_frame_event(struct speedscope *s, bool opens, const struct one_c
     *first = false;
 }
 
-/* Writes the profile of a process from its sorted calls. `open` is the stack of open calls: indices of `c`. */
+/* Writes the profile of a process from its sorted calls. `open` is the stack of open calls, as indices into `c`. */
 static void put_profile(struct speedscope *s, const struct one_call *c, size_t n, bool first_profile)
 {
     struct buf *to = s->sink.out;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The summary view: a table of functions with counts and durations, as printed by -c. */
+/* The summary view (-c): a table of functions with counts and durations. */
 #include <string.h>
 
 #include "../erlang/term_print.h"

@@ -19,15 +19,15 @@ static bool has_nodes(const struct groups *g)
 
 /* ---- histograms ---- */
 
-/* The rows of a histogram, and how their lower bounds are printed. */
+/* The rows of a histogram; `duration`: their lower bounds are durations. */
 struct floors {
     struct group_rows rows;
     bool duration;
 };
 
 /*
- * Prints the lower bound of a row. Bounds are … -4 -2 -1 0 1 2 4 …, with fractions … -0.5 -0.25 0 0.25 0.5 …, or 1ns
- * 2ns 4ns …
+ * Prints the lower bound of a row. The bounds are … -4 -2 -1 0 1 2 4 … for integers, … -0.5 -0.25 0 0.25 0.5 … for
+ * fractions, and 1ns 2ns 4ns … for durations.
  */
 static void put_floor(struct buf *to, int number, const void *data)
 {

@@ -4,7 +4,7 @@
 #include "group_text.h"
 #include "missing.h"
 
-#define REST "_us" /* suffix of the names of values in microseconds */
+#define REST "_us" /* suffix for the names of values that are microseconds */
 
 struct table_json {
     struct sink sink;
@@ -16,7 +16,9 @@ static void release_tablejson(struct sink *sink)
     buf_release(&((struct table_json *)sink)->text);
 }
 
-/* Writes a part of a key. A term is a string in the syntax of its language, or with --terms json its structure. */
+/*
+ * Writes a part of a key. A term becomes a string in the syntax of its language, or a JSON structure with --terms json.
+ */
 static void put_key(struct table_json *t, const struct groups *g, const struct group *row, size_t part)
 {
     struct buf *to = t->sink.out;

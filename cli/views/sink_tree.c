@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The tree view: calls indented below their callers. A call without inner events is one line that includes its result.
- * Otherwise the result has its own line, indented like the call. The sink holds back at most one line, to learn which
- * it is.
+ * Otherwise the result has its own line, indented like the call. The view therefore holds back the line of a call until
+ * the next event.
  */
 #include "clock.h"
 #include "line.h"
@@ -12,9 +12,9 @@ struct tree {
     struct sink sink;
     struct clock clock;
     struct paint paint;
-    struct buf waiting; /* the unfinished line of a call */
-    struct buf origin;  /* the caller, which is printed at the end of that line */
-    uint64_t who;       /* the process of that call */
+    struct buf waiting; /* the line of a call, which waits for the next event */
+    struct buf origin;  /* the caller of this call, for the end of the line */
+    uint64_t who;       /* the process of this call */
     unsigned node;
     const struct fun *fun;
     uint8_t arity;
@@ -56,7 +56,7 @@ static void put_head(struct tree *t, struct buf *to, const struct event *e)
         buf_add(to, "  ", 2);
 }
 
-/* Appends the rest of a result's line, after the function: `= value 12us` */
+/* Appends to the line of a result what follows the function: `= value 12us`. */
 static void put_tree_result(struct tree *t, struct buf *to, const struct event *e)
 {
     const struct printer *p = line_printer(e, t->sink.look.terms);

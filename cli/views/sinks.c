@@ -55,8 +55,8 @@ bool look_is_file(const struct look *look, const char *extension)
 }
 
 /*
- * Finds the view with the longest extension of the file: .speedscope.json before .json. If several views have it,
- * `preferred` decides.
+ * Finds the view for the longest extension of the file: .speedscope.json before .json. If several views have this
+ * extension, `preferred` decides.
  */
 static const struct sink_type *find_extension(const char *file_name, const struct sink_type *preferred, size_t *ret_len)
 {

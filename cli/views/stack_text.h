@@ -11,7 +11,7 @@ struct stack_texts {
     uint32_t *at;     /* for each key: offset of its text in `bytes` */
 };
 
-/* Prints the keys of a complete tree into `t`. */
+/* Prints all keys of a tree of stacks into `t`. The tree must be complete. */
 void stack_texts_print(struct stack_texts *t, const struct stacks *s, enum terms_style style);
 void stack_texts_release(struct stack_texts *t);
 
@@ -20,7 +20,7 @@ static inline const char *stack_text(const struct stack_texts *t, uint32_t key)
     return t->bytes.data + t->at[key];
 }
 
-/* Appends lines about missing data, each after `prefix`. */
+/* Appends lines about missing events and calls, each after `prefix`. */
 void stack_text_missing(const struct stacks *s, struct buf *to, const struct totals *t, const char *prefix);
 
 #endif

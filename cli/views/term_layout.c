@@ -4,14 +4,14 @@
 #include "../ground/utf8.h"
 
 #define INDENT 2
-#define LEVELS 64 /* deeper containers stay on one line, which is wrapped */
-#define LEAST 10  /* columns that remain for the text */
+#define LEVELS 64 /* limit for the depth of broken containers; deeper ones stay on one line, which is wrapped */
+#define LEAST 10  /* least width that the indent leaves for the text */
 
 struct layout {
     struct buf *to;
     const char *at, *end;
     unsigned width, column, indent;
-    unsigned levels; /* containers that are broken into lines */
+    unsigned levels; /* number of open containers that are broken into lines */
 };
 
 static void layout_break(struct layout *l)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Breaks a line with printed terms into lines, by its brackets and quotes: a field of a map, a record or a struct has a
- * line of its own, and so has an element of another container that does not fit. Works for Erlang, Elixir and JSON,
- * because it knows no term, only the text.
+ * Breaks a line with printed terms into lines, by its brackets and quotes: each field of a map, a record or a struct
+ * gets a line. Each element of another container gets a line if the container does not fit into one line. Works for
+ * Erlang, Elixir and JSON, because it reads only the text.
  */
 #ifndef ETRACE_TERM_LAYOUT_H
 #define ETRACE_TERM_LAYOUT_H
