@@ -12,7 +12,7 @@
 #define BUDGET_WINDOW_MS 10
 #define BUDGET_WINDOWS 25 /* the bucket holds the calls of a quarter of a second */
 
-#define ONCE inline __attribute__((always_inline)) /* inlined, because it runs for every event of a flood */
+#define ONCE inline __attribute__((always_inline)) /* for functions that run for every event of a flood */
 
 struct session session;
 
@@ -43,9 +43,10 @@ void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms)
 }
 
 /*
- * Returns the rules that the client asked for and that apply on this route. No bound on sent events applies to counted
- * events. Without RULE_EARLY, enabled_call/3 must not reject calls: on these routes only trace/5 knows whether a row
- * can count a key, or which request an event belongs to, or a result decides later.
+ * Returns those of RULE_RATE, RULE_LIMIT and RULE_EARLY that the client asked for and that apply on this route. The
+ * rate and the limit bound sent events, so they do not apply to counted events. RULE_EARLY does not apply where only
+ * trace/5 can decide: whether a row can count a key, whether a call waits for its result, or which request an event
+ * belongs to.
  */
 static uint32_t given_rules(uint32_t rules)
 {
@@ -105,8 +106,8 @@ bool gate_rate_allows(uint64_t tick)
 }
 
 /*
- * Doubles the share of requests if less than half of the rate was used since the last refill. `left`: the tokens before
- * this refill.
+ * Doubles the share of admitted requests if less than half of the rate was used since the last refill. left: the tokens
+ * before this refill. windows: the windows since the last refill.
  */
 static void share_more(int64_t left, int64_t windows)
 {
@@ -126,7 +127,8 @@ static ONCE void refill_rate(uint64_t tick)
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     int64_t passed = (int64_t)(tick - begin);
     /*
-     * The thread that moves the window refills the bucket. Tokens that other threads take meanwhile may not be counted.
+     * The thread that sets session.window refills the bucket. Tokens that other threads take during the refill may not
+     * be counted.
      */
     if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
         int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
@@ -137,8 +139,8 @@ static ONCE void refill_rate(uint64_t tick)
 }
 
 /*
- * Takes tokens from the bucket. Returns false if it is empty. The last tokens admit all `events`; later windows pay for
- * them.
+ * Takes a token for each of the `events`. Returns false if the bucket is empty. If it has too few tokens but is not
+ * empty, all events are admitted and later windows pay for the rest.
  */
 static ONCE bool take_rate(uint64_t tick, unsigned events)
 {
@@ -149,8 +151,9 @@ static ONCE bool take_rate(uint64_t tick, unsigned events)
 }
 
 /*
- * Returns true if the thread may spend more time on events, else reports that to the owner once. The rate bounds the
- * number of events; the time bounds their cost, because a large term costs a thousand times as much as a small one.
+ * Adds to the thread's time for events. Returns true if the thread has time left; otherwise wakes the owner once. The
+ * rate bounds the number of events, and the time bounds their cost: a large term costs a thousand times as much as a
+ * small one.
  */
 static ONCE bool has_time(struct lane *lane, uint64_t tick)
 {
@@ -180,7 +183,7 @@ void gate_budget(uint32_t calls, bool changes)
     atomic_store(&session.budget_left, session.budget_most);
 }
 
-/* Refills the empty bucket. Only the thread that moves the window refills it, so each window counts once. */
+/* Refills the empty bucket. Only the thread that sets budget_at refills it, so each window counts once. */
 static bool refill_budget(void)
 {
     uint64_t tick = tick_now(), before = atomic_load_explicit(&session.budget_at, memory_order_relaxed);
@@ -302,13 +305,13 @@ __attribute__((noinline)) bool gate_admits_slowly(struct lane *lane, uint32_t ru
 
 #define MARKED_SETS 8192u
 #define MARKED_WAYS 8u
-#define SHARE_MOST 20 /* at least one of a million requests */
+#define SHARE_MOST 20 /* admit at least one of a million requests */
 
-/* Keys of requests that the rate has admitted. Without a rate, the complements of keys that were left out. */
+/* The keys of requests that the rate has admitted. Without a rate: the complements of the keys of left-out requests. */
 static _Atomic uint64_t marked[MARKED_SETS * MARKED_WAYS];
 static _Atomic uint32_t marked_next;
 
-/* Marks a request. Replaces the mark of another request if its set is full. */
+/* Adds a request's key to marked[]. Replaces another key if the set of this key is full. */
 static void mark_request(uint64_t key)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
@@ -321,7 +324,7 @@ static void mark_request(uint64_t key)
     atomic_store_explicit(&set[at], key, memory_order_relaxed);
 }
 
-/* Returns true if the key is marked, and clears the mark if `ends` is set. */
+/* Returns true if marked[] has the key. If `ends` is set, removes the key. */
 static bool find_mark(uint64_t key, bool ends)
 {
     _Atomic uint64_t *set = &marked[key % MARKED_SETS * MARKED_WAYS];
@@ -336,8 +339,8 @@ static bool find_mark(uint64_t key, bool ends)
 }
 
 /*
- * Returns true if the share admits a request. Decides by high bits of the key, because low bits select the set of its
- * mark.
+ * Returns true if the share admits a request. Decides by high bits of the key, because the low bits select its set in
+ * marked[].
  */
 static bool is_in_share(uint64_t key)
 {
@@ -346,8 +349,8 @@ static bool is_in_share(uint64_t key)
 }
 
 /*
- * Halves the share each time that the tokens that are left are halved. So the number of events falls as fast as the
- * tokens, and the tokens suffice until the events are few enough.
+ * Admits half as many requests each time that the number of tokens left has halved. So the number of events falls as
+ * fast as the tokens, and the bucket does not become empty before few enough events come.
  */
 static void share_less(int64_t left)
 {
@@ -396,8 +399,8 @@ static enum etw_loss rate_part(struct lane *lane, enum gate_part part, uint64_t 
 }
 
 /*
- * Leaves out a request that begins while the ring is crowded, for a trace without a rate. Returns ETW_LOSSES if it
- * admits the event.
+ * Leaves out a request that begins while the ring is crowded, for a trace without a rate. Returns the reason for which
+ * the event is lost, or ETW_LOSSES if it is admitted.
  */
 static enum etw_loss room_part(struct lane *lane, enum gate_part part, uint64_t key)
 {

@@ -4,19 +4,19 @@
  * An instance of the library serves one session.
  *
  * The owner's calls write the rules, and every producer thread reads them. The session has a state, a small integer
- * that the VM passes to each callback. A callback compares its word first and ignores late events of a session that
- * ended. It then rejects:
+ * that the VM passes to each callback. A callback first compares that state with session.live, so that it ignores late
+ * events of a session that ended. It then rejects:
  *  - calls whose arguments no probe wants (program.h), not counted;
- *  - events of a kind that nobody asked for, when a flag for another kind brings them too, not counted;
+ *  - events of a kind that nobody asked for, which a trace flag for another kind brings, not counted;
  *  - all new events once the limit is reached, not counted;
  *  - new events while the gate is closed, the ring is full, or the rate is used up, each counted once as lost;
  *  - with a rate, new events of a thread that has spent a tenth of its time on events, counted as lost;
- *  - requests that the rate or a crowded ring leaves out, with all their events, each counted as lost: see
+ *  - all events of the requests that the rate or a crowded ring leaves out, each counted as lost: see
  *    gate_admits_part();
  *  - calls beyond a budget, not counted as lost: a counter of the VM counts them (tracer_budget.hrl);
  *  - calls and other events outside of roots (inside.h), not counted;
- *  - calls, when a process owes too many results (owed.h), counted as lost. A result follows its call: the rate and the
- *    limit charge only the call.
+ *  - calls, when a process owes too many results (owed.h), counted as lost.
+ * The rate and the limit charge only the call; its result is not charged.
  */
 #ifndef ETRACE_GATE_H
 #define ETRACE_GATE_H
@@ -28,9 +28,9 @@
 #include "hidden.h"
 #include "lane.h"
 
-/* The ways of an event of a trace. */
+/* The treatment of admitted events of a trace. */
 enum gate_route {
-    ROUTE_SEND,  /* they are sent */
+    ROUTE_SEND,  /* the events are sent */
     ROUTE_TALLY, /* calls and results are counted by function (tally.h) */
     ROUTE_BY,    /* calls, results and messages are counted by keys (by.h) */
     ROUTE_HOLD,  /* a call waits until its result decides whether to send both (hold.h) */
@@ -38,46 +38,51 @@ enum gate_route {
     ROUTES
 };
 
-#define RULE_ROUTE 7u /* the bits of the route */
+#define RULE_ROUTE 7u /* the bits of the rules that hold the enum gate_route */
 
-/* The owner sets these. */
+/* Rules that the owner sets. */
 enum gate_rule {
-    /* The client asked for these rules if RULE_GIVEN() of them is set. The route decides whether they apply. */
+    /*
+     * RULE_GIVEN() of RULE_RATE, RULE_LIMIT or RULE_EARLY says that the client asked for the rule. gate_change() sets
+     * the rule itself only if it applies on the route.
+     */
     RULE_RATE = 1 << 3,
     RULE_LIMIT = 1 << 4,
     /*
-     * Lets enabled_call/3 reject calls, before the VM runs the match specification and builds the arguments. Set only
-     * if no specification can reject a call: otherwise a call that no probe matches could count as lost, so trace/5
-     * decides.
+     * Lets enabled_call/3 reject calls, before the VM runs the match specification and builds the arguments. If a match
+     * specification can reject calls, this rule is not set, because a call that no probe matches could count as lost.
+     * Then trace/5 decides.
      */
     RULE_EARLY = 1 << 5,
 
-    RULE_KINDS = 1 << 6,     /* a flag of the VM brings kinds of events that nobody asked for: ignore them */
+    RULE_KINDS = 1 << 6,     /* a trace flag brings kinds of events that nobody asked for: ignore these kinds */
     RULE_PLAIN = 1 << 7,     /* no match specification adds a term to a call or a message that is sent */
     RULE_RETURNS = 1 << 8,   /* every traced call has its return traced: count the owed results */
-    RULE_OWES = 1 << 9,      /* a call whose return is traced says so in its match result: count the owed results */
+    RULE_OWES = 1 << 9,      /* some calls have their return traced, and say so in their match result: count these */
     RULE_PROGRAMS = 1 << 10, /* some functions have a program that selects their calls (program.h) */
     RULE_MEASURE = 1 << 11,  /* with ROUTE_TALLY: the filter needs the size of each event (verdict.h) */
     RULE_INSIDE = 1 << 12,   /* show calls, and the kinds of session.inside, only inside of roots (inside.h) */
     RULE_LEAVES = 1 << 13,   /* a process without an open root loses all flags of the session */
     RULE_REQUESTS = 1 << 14, /* encode only what the views of requests read, and ignore other messages (requests.h) */
-    RULE_TRIGGER = 1 << 15,  /* a result that the filter accepts asks for a snapshot (lane.h) */
-    RULE_UNASKED = 1 << 16,  /* some armed functions were not asked for: drop their events (unasked.h) */
+    RULE_TRIGGER = 1 << 15,  /* a result that the filter accepts requests a snapshot (lane.h) */
+    RULE_UNASKED = 1 << 16,  /* some traced functions were not asked for: drop their events (unasked.h) */
     RULE_ENDLESS = 1 << 17,  /* some functions loop: do not wait for their results (owed.h) */
     RULE_BUDGET = 1 << 18,   /* enabled_call/3 rejects calls beyond a budget, without counting them as lost */
     RULE_CLOSED = 1 << 19,   /* count all new events as lost */
 };
 
-/* Producers set these, except for RULE_ASKED; the owner clears them. */
+/* Rules about the state of the trace. Producers set them and the owner clears them; RULE_ASKED is the other way round.
+ */
 enum gate_state {
     RULE_OVER = 1 << 20, /* the limit was reached */
-    RULE_FULL = 1 << 21, /* a ring is full; while this is clear, enabled_call/3 need not look at the thread's ring */
+    RULE_FULL = 1 << 21, /* some ring is full: enabled_call/3 must look whether the thread's ring has room */
     /* A process owes too many results: enabled_call/3 rejects all calls, even without RULE_EARLY. */
     RULE_STUCK = 1 << 22,
-    RULE_HALT = 1 << 23, /* reject calls of some processes until the function that they loop in is disarmed (owed.h) */
+    /* Reject calls of processes that run in a loop, until the looping function has no returns traced (owed.h). */
+    RULE_HALT = 1 << 23,
     /*
-     * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts the last call up
-     * to ETW_ASKED_MOST clears the rule, so counting takes no time in a busy trace.
+     * The owner sets this rule: enabled_call/3 counts calls for gate_asked(). The callback that counts call number
+     * ETW_ASKED_MOST clears the rule, so counting takes no time in a busy trace.
      */
     RULE_ASKED = 1 << 24,
 };
@@ -104,20 +109,20 @@ struct session {
     struct excluded *_Atomic excluded; /* the active table */
 
     _Alignas(RING_LINE) struct excluded tables[2];
-    _Atomic uint64_t labels[LABELS_MAX]; /* words of the labels: report only trace tokens with one of them */
-    _Atomic unsigned label_count;        /* 0: every label */
+    _Atomic uint64_t labels[LABELS_MAX]; /* raw terms: report only trace tokens with one of these labels */
+    _Atomic unsigned label_count;        /* 0: report trace tokens with any label */
 
     _Alignas(RING_LINE) _Atomic int64_t limit_left;
     _Atomic uint64_t window; /* the tick of the bucket's last refill */
     _Atomic int64_t left;    /* events that the token bucket of the rate still admits */
     _Atomic uint32_t share;  /* the rate admits one of 2^share requests */
-    _Atomic bool shares;     /* requests were left out, so not every request gets further events */
-    _Atomic int64_t low;     /* halve the share when fewer events than this are left */
+    _Atomic bool shares;     /* some requests were left out, so later events must be checked for their request */
+    _Atomic int64_t low;     /* admit half as many requests when `left` falls below this */
     int64_t bucket, quota;   /* capacity of the token bucket; events that each window adds to it */
     uint64_t window_ticks, ticks_per_ms;
-    /* In ticks. time_most: the most time that a thread can save up for events. event_most: the most for one event. */
+    /* In ticks. time_most: the most time that a thread saves up. event_most: the most that one event is charged. */
     int64_t time_most, event_most;
-    _Atomic bool slow; /* some thread has spent its time; reported once for each arming */
+    _Atomic bool slow; /* some thread has spent its time for events; the owner was woken for this once */
 
     /* The budget: a token bucket that is refilled when it is empty. */
     _Alignas(RING_LINE) _Atomic int64_t budget_left;
@@ -130,19 +135,22 @@ struct session {
 
 extern HIDDEN struct session session;
 
-/* Resets the rules; the caller then makes the session live. rate: events per second. 0 means no limit or no rate. */
+/*
+ * Resets the rules; the caller then makes the session live. limit: events of the trace; 0: no limit. rate: events a
+ * second; 0: no rate.
+ */
 void gate_begin(uint64_t limit, uint64_t rate, uint64_t ticks_per_ms);
 
 /*
- * Replaces the excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and then
- * switches, so a word in both sets stays excluded throughout. A thread that still reads a table from two calls ago may
- * decide wrongly about one event.
+ * Replaces the set of excluded pids and ports; words beyond EXCLUDED_MAX are ignored. This fills the inactive table and
+ * then makes that table active, so a word in the old and the new set stays excluded throughout. A thread that still
+ * reads the table that this call fills may decide wrongly about one event.
  */
 void gate_exclude(const uint64_t *words, unsigned count);
 
 /*
- * Reads the rules. Acquire: the owner writes the data that a rule needs before it sets the rule: the filter, programs,
- * the tables of figures, the stacks, the wanted kinds.
+ * Reads the rules. Acquire: the owner writes the data that a rule needs before it sets the rule. Such data are the
+ * filter, the programs, the tables of figures, the stacks and the wanted kinds.
  */
 static inline uint32_t gate_rules(void)
 {
@@ -155,12 +163,16 @@ static inline enum gate_route gate_route(uint32_t rules)
 }
 
 /*
- * Clears the rules `off`, then sets the rules `on`, and adapts the rules that the route decides about (RULE_GIVEN()).
+ * Clears the rules `off`, then sets the rules `on`. Then sets or clears RULE_RATE, RULE_LIMIT and RULE_EARLY for the
+ * route.
  * The owner and the worker call it.
  */
 void gate_change(uint32_t off, uint32_t on);
 
-/* Returns true if this state is live. Acquire: the owner initialises lanes and rules before it makes the state live. */
+/*
+ * Returns true if the session with this state is live. Acquire: the owner initialises lanes and rules before it makes
+ * the state live.
+ */
 static inline bool gate_is_live(uint64_t state)
 {
     return __builtin_expect(atomic_load_explicit(&session.live, memory_order_acquire) == state, 1);
@@ -194,8 +206,8 @@ static inline bool gate_scopes(unsigned kind)
 void gate_want(uint64_t kinds);
 
 /*
- * Sets the labels of the trace tokens that are reported; they must be immediates. An empty list, or more than
- * LABELS_MAX labels, reports all tokens. A producer may see a half-written list.
+ * Limits the reported trace tokens to those with one of these labels. The labels must be immediate terms. An empty
+ * list, or one with more than LABELS_MAX labels, reports all tokens. A producer may see a half-written list.
  */
 void gate_want_labels(const uint64_t *words, unsigned count);
 
@@ -220,8 +232,8 @@ static inline void gate_may_have_room(void)
 }
 
 /*
- * Decides like gate_admits(), but does not look at the ring's room. rated: the reason to count if the rate rejects the
- * event.
+ * Admits or rejects a new event like gate_admits(), but does not look at the ring's room. rated: the loss reason to
+ * count if the rate rejects the event.
  */
 bool gate_admits_slowly(struct lane *lane, uint32_t rules, enum etw_loss rated);
 
@@ -239,64 +251,71 @@ static inline bool gate_admits(struct lane *lane, uint32_t rules, enum etw_loss 
 }
 
 /*
- * Admits or rejects a call that will wait for its result. The rate does not apply yet, because it bounds events that
- * are sent. Counts a rejected call as lost and returns the reason. Returns ETW_LOSSES if the call is admitted.
+ * Admits or rejects a call that will wait for its result. The rate does not apply yet, because the rate bounds sent
+ * events. Counts a rejected call as lost and returns the reason. Returns ETW_LOSSES if the call is admitted.
  */
 enum etw_loss gate_admits_waiting(struct lane *lane, uint32_t rules);
 /*
  * Applies the rate to events that waited, before they are sent. Admits all of them or none: a tree without some of its
- * calls would be wrong. If they exceed the rate, it admits fewer later events.
+ * calls would be wrong. If the admitted events exceed the rate, fewer later events are admitted.
  */
 bool gate_admits_waited(uint32_t rules, unsigned events);
 
 /*
  * Admits or rejects an event of a request (requests.h), so that the rate admits or rejects all events of the request.
  * A hash of the request's reference decides at its first event; gate.c remembers the last 65,536 admitted requests.
- * The share of admitted requests halves when the rate is nearly used up, and doubles when less than half of it is
- * used. Without a rate, a request is left out if it begins while the ring is crowded, and gate.c remembers the last
- * 65,536 of these. key: the hash, or 0 if the event belongs to no request. Counts a rejected event as lost.
+ * The share of admitted requests halves when the rate is nearly used up, and doubles when less than half of the rate
+ * is used. Without a rate, a request is left out if it begins while the ring is crowded, and gate.c remembers the last
+ * 65,536 requests that it left out. key: the hash, or 0 if the event belongs to no request. Counts a rejected event as
+ * lost.
  */
 enum gate_part {
     GATE_OTHER,
     GATE_FIRST,
-    GATE_AGAIN, /* of a receive: the first event of a request from another node, or a later event */
+    GATE_AGAIN, /* a receive: the first event of a request if that came from another node, else a later event */
     GATE_LATER,
     GATE_LAST
 };
 bool gate_admits_part(struct lane *lane, uint32_t rules, enum gate_part part, uint64_t key);
 
-/* Returns true if gate_admits_part() can decide differently from gate_admits(). */
+/* Returns true if the caller must use gate_admits_part(): only then can it decide differently from gate_admits(). */
 static inline bool gate_sorts(struct lane *lane, uint32_t rules)
 {
     return rules & RULE_RATE || atomic_load_explicit(&session.shares, memory_order_relaxed) ||
            ring_is_crowded(&lane->ring);
 }
 
-/* Charges the thread for the time of an event. The upper bound spares it the time in which it was interrupted. */
+/*
+ * Charges the thread for the time of an event, at most session.event_most. So a thread that was interrupted during the
+ * event is not charged for the whole interruption.
+ */
 static inline void gate_spend(struct lane *lane, uint64_t ticks)
 {
     lane->time_left -= ticks < (uint64_t)session.event_most ? (int64_t)ticks : session.event_most;
 }
 
-/* Sets the budget, in calls a second. changes: a budget exists already, so the bucket is not filled now. */
+/*
+ * Sets the budget, in calls a second. changes: a budget exists already, so the bucket keeps its tokens, unless they are
+ * more than a full bucket of the new budget.
+ */
 void gate_budget(uint32_t calls, bool changes);
 
 /*
- * Charges the budget for a call. Returns false if the budget is used up. The caller lets the calls of a thread without
- * a lane pass.
+ * Charges the budget for a call. Returns false if the budget is used up. A thread without a lane has no budget: its
+ * caller lets the call pass.
  */
 bool gate_affords(struct lane *lane);
 
 /*
- * gate_asked() returns how many calls came to the match specifications and programs since gate_ask() has set
- * RULE_ASKED, at most ETW_ASKED_MOST. For a trace without events this tells whether nobody calls the functions or no
- * call matches.
+ * gate_ask() sets RULE_ASKED. gate_asked() returns how many calls of traced functions there were since then, at most
+ * ETW_ASKED_MOST, whether or not they matched. If a trace shows no events, this number tells whether nobody calls the
+ * functions, or no call matches.
  */
 void gate_ask(void);
 uint32_t gate_asked(void);
 void gate_count_asked(void); /* in enabled_call/3, under RULE_ASKED */
 
-/* How many calls the budget has admitted and rejected, by all threads since the library was loaded. */
+/* How many calls of all threads the budget has admitted and rejected since the library was loaded. */
 struct gate_spent {
     uint64_t admitted, rejected;
 };
@@ -311,8 +330,8 @@ static inline bool gate_is_short(void)
 void gate_is_stuck(void);
 
 /*
- * Returns true if there is room for a new event that enabled_call/3 has charged, perhaps without looking at the ring.
- * Otherwise counts the event as lost.
+ * Returns true if the ring has room for a new event. Otherwise counts the event as lost. For events that are already
+ * charged: enabled_call/3 may charge a call without looking at the ring.
  */
 static inline bool gate_has_room_for_new(struct lane *lane)
 {
@@ -323,8 +342,8 @@ static inline bool gate_has_room_for_new(struct lane *lane)
 }
 
 /*
- * Returns true if there is room for an event that follows from an admitted one, such as a result. Otherwise counts the
- * event as lost.
+ * Returns true if the ring has room for an event that follows from an admitted event, such as a result. Otherwise
+ * counts the event as lost.
  */
 static inline bool gate_has_room_for_more(struct lane *lane)
 {
