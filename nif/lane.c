@@ -14,9 +14,9 @@ bool lanes_open(uint32_t count, uint64_t ring_bytes, uint64_t need, struct encod
         return false;
     if (!lanes.mapping) {
         /*
-         * The lanes stand together, before all rings: the kernel allocates pages at their first use, and makes a table
-         * of pages for each 2 MiB that has one. The spare room after a ring is enough for the `need` of any later
-         * session.
+         * All lanes come first in the mapping, then all rings. The kernel allocates a page at its first use, and a page
+         * table for each 2 MiB with a used page, so adjacent lanes need fewer page tables. The spare room after a ring
+         * is enough for the `need` of any later session.
          */
         const uint64_t most = lanes.ring_most > ring_bytes ? lanes.ring_most : ring_bytes;
         const size_t stride = whole_pages(sizeof(struct lane)), ring_stride = whole_pages(most + ring_bytes / 2);
@@ -85,8 +85,8 @@ bool lanes_fire(void)
 }
 
 /*
- * Counts as a call of lanes_fire() if a snapshot was watched for: the caller takes the snapshot instead of
- * lanes_fire().
+ * If lanes_fire() could still have requested a snapshot, this counts like a call of lanes_fire(), because the caller
+ * takes the snapshot.
  */
 bool lanes_unwatch(void)
 {
@@ -168,7 +168,7 @@ __attribute__((noinline)) struct lane *lane_claim(uintptr_t thread)
     return lane;
 }
 
-/* Returns false if the queue is full. */
+/* Adds a newcomer to the queue of the lane. Returns false if the queue is full. */
 static bool queue_newcomer(struct lane *lane, struct newcomer newcomer)
 {
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
@@ -192,12 +192,12 @@ void lane_name(struct lane *lane, uint64_t process, uint64_t name)
     bool queued = queue_newcomer(lane, (struct newcomer){process, name});
     uint32_t head = atomic_load_explicit(&lane->newcomers_head, memory_order_relaxed);
     uint32_t tail = atomic_load_explicit(&lane->newcomers_tail, memory_order_relaxed);
-    /* Relaxed: a drain that misses this flag leaves it to the next drain. */
+    /* Relaxed: if one drain does not see the flag yet, the next drain does. */
     if (!queued)
         atomic_store_explicit(&lanes.unnamed, true, memory_order_relaxed);
     /*
-     * Relaxed: the alarm arms the bell, which this same thread rings next. Each further name before the drain may ring
-     * the bell again.
+     * Relaxed: this same thread reads the alarm next, when it rings the bell. Each further name before the drain may
+     * ring the bell again.
      */
     if (lanes.alarm && head - tail >= LANE_NEWCOMERS / 2)
         atomic_store_explicit(lanes.alarm, true, memory_order_relaxed);
@@ -227,8 +227,8 @@ void round_end(struct round *r)
 bool round_is_told(const struct round *r)
 {
     /*
-     * Acquire: if the round has read a figure in the middle of an event, the loads below see the odd count of that
-     * event, or a later count.
+     * Acquire: if the round has read a figure while a thread was counting an event, the loads below see the odd value
+     * of `counted` that the thread stored before, or a later value.
      */
     atomic_thread_fence(memory_order_acquire);
     for (uint32_t i = 0; i < lanes_claimed(); i++) {

@@ -49,8 +49,8 @@ static void forget_starts(struct ring *ring, uint64_t tail)
 }
 
 /*
- * Begins a segment at `head`. If events were lost, the first frame has the loss counters, because the frame that had
- * them may be overwritten.
+ * Begins a segment at `head`. If events were lost, the first frame of the segment repeats the loss counters, because
+ * an earlier frame with the counters may be overwritten.
  */
 static void begin_segment(struct ring *ring, uint64_t head, uint64_t tail)
 {
@@ -76,11 +76,11 @@ static uint64_t count_events(const struct ring *ring, uint64_t from, uint64_t to
 }
 
 /*
- * Drops the oldest segments until the current segment has room. A quarter of the ring stays free for what comes after a
- * snapshot was asked for. Returns false if the drain has stopped the overwriting.
+ * Drops the oldest segments until the current segment has room. A quarter of the ring stays free for events after a
+ * request for a snapshot. Returns false if the drain has stopped the overwriting.
  *
- * The drain may have left the tail within a segment. The events up to the segment's end are then counted by walking
- * over them, once after each snapshot.
+ * After a snapshot the drain may have left the tail in the middle of a segment. The number of events from there to the
+ * end of the segment is not known, so count_events() walks over them once.
  */
 static bool overwrite_oldest(struct ring *ring, uint64_t tail)
 {
@@ -110,7 +110,7 @@ void ring_overwrite(struct ring *ring)
 {
     if (!ring->segment)
         ring->segment = ring_size(ring) / RING_SEGMENTS;
-    /* Release: the drain has read what is before the tail. */
+    /* Release: the drain has read the frames before the tail before the producer overwrites them. */
     atomic_fetch_or_explicit(&ring->tail, RING_OVERWRITES, memory_order_release);
 }
 
@@ -133,9 +133,9 @@ uint64_t ring_stop_overwriting(struct ring *ring)
 
 /*
  * Grows the ring to its largest size. Returns false if the ring cannot grow. The frames in the ring stay where they
- * are. The next frame begins behind them and behind the spare bytes, which have the rest of a frame that crosses the
- * end of the first size. The next head is released: a drain that sees a position after `grown` also sees the other
- * fields.
+ * are. The next frame begins behind the first size and its spare bytes, because the spare bytes may have the rest of a
+ * frame. ring_publish() stores the next head with release: a drain that sees a position after `grown` also sees the
+ * other fields.
  */
 static bool grow_ring(struct ring *ring)
 {
@@ -150,13 +150,16 @@ static bool grow_ring(struct ring *ring)
 
 static uint64_t byte_of(const struct ring *ring, uint64_t position)
 {
-    /* Relaxed: a ring that grows now does so at a later position than any that the caller knows. */
+    /* Relaxed: if the ring grows now, it grows at a position that is not before any position of the caller. */
     if (position < atomic_load_explicit(&ring->grown, memory_order_relaxed))
         return position & (ring->first_size - 1);
     return (uint32_t)(position + ring->shift) & ring->mask;
 }
 
-/* Returns the position before which frames fit. Frames of the first size block its bytes until all of them are read. */
+/*
+ * Returns the position up to which the producer may write. After the ring has grown, the bytes of the first size stay
+ * reserved until the drain has read all frames that were written before.
+ */
 static uint64_t end_of_room(const struct ring *ring, uint64_t tail)
 {
     uint64_t grown = ring_own(&ring->grown);
@@ -180,7 +183,7 @@ static int64_t look_for_room(struct ring *ring)
     tail &= ~RING_OVERWRITES;
     if (ring->segment && head > ring->segment_end)
         begin_segment(ring, head, tail);
-    /* Relaxed: a late producer only overwrites one more segment. */
+    /* Relaxed: a producer that sees the flag late only overwrites one more segment. */
     bool still = overwrites && ring->still && atomic_load_explicit(ring->still, memory_order_relaxed);
     if (overwrites && !still && overwrite_oldest(ring, tail)) {
         ring->last = ring->segment_end;
@@ -212,8 +215,8 @@ struct ring_view ring_look(struct ring *ring)
 {
     struct ring_view view;
     /*
-     * Acquire keeps this order: a frame that is neither busy nor before head began after the caller read the clock
-     * (ring_busy()).
+     * Acquire keeps these loads in order. If `busy` is not set and a frame is not before head, the producer began that
+     * frame after the caller read the clock (ring_busy()).
      */
     view.busy = atomic_load_explicit(&ring->busy, memory_order_acquire);
     view.tick = atomic_load_explicit(&ring->tick, memory_order_acquire);
@@ -232,8 +235,8 @@ void ring_skip(struct ring *ring)
 uint64_t ring_latest(struct ring *ring)
 {
     /*
-     * A busy producer may have published a frame and not yet its tick. Acquire: if the ring is not busy, the ticks of
-     * all frames that the caller has seen are visible.
+     * A busy producer may have stored the head of a frame but not yet its tick. Acquire: if the ring is not busy, the
+     * ticks of all frames that the caller has seen are visible.
      */
     if (atomic_load_explicit(&ring->busy, memory_order_acquire))
         return tick_now();
