@@ -5,7 +5,7 @@
 
 #include "pages.h"
 
-#define CLEAR_BYTES ((size_t)4 << 20) /* cleared by one call: a thousand pages, at a tenth of a microsecond each */
+#define CLEAR_BYTES ((size_t)4 << 20) /* bytes that one call clears: 1024 pages, at a tenth of a microsecond each */
 #define IN_THE_MAKING UINT32_MAX
 
 /* A place of the index: a hash table from keys to rows. A thread skips a place that another thread is writing. */
@@ -19,7 +19,7 @@ struct place {
  * before it publishes the row.
  */
 struct known {
-    uint32_t at, length; /* the key's bytes among all keys */
+    uint32_t at, length; /* the offset of the key among the bytes of all keys, and its length */
     bool cut;
     struct rows_figures told; /* only the owner uses this */
 };
@@ -55,8 +55,9 @@ static struct rows_memory *make_memory(const struct rows_room *room)
 }
 
 /*
- * Returns a mapping with this room. Makes one if there is none yet, with at least twice the rows of those with as many
- * values, because ROWS_MAPPINGS is small. Returns NULL if there is no memory or no place for another mapping.
+ * Returns a mapping with this room, and makes one if necessary. A new mapping has at least twice the rows of each
+ * mapping with the same number of values, so that ROWS_MAPPINGS suffice. Returns NULL if there is no memory or no place
+ * for another mapping.
  */
 static struct rows_memory *find_memory(struct rows *r, const struct rows_room *room)
 {
@@ -72,7 +73,7 @@ static struct rows_memory *find_memory(struct rows *r, const struct rows_room *r
     return i < ROWS_MAPPINGS ? r->mappings[i] = make_memory(&more) : NULL;
 }
 
-/* Clears some memory. Returns false if nothing is left to clear. The parts of unclaimed lanes are clean. */
+/* Clears some memory. Returns false if nothing is left to clear. The memory of unclaimed lanes is clean already. */
 static bool clear_some(struct rows *r)
 {
     struct rows_memory *m = atomic_load(&r->memory);
@@ -131,13 +132,13 @@ static struct known *known_of(const struct rows_memory *m, uint32_t row)
     return (struct known *)(uintptr_t)((const uint8_t *)m + m->known_at) + row;
 }
 
-/* Returns the buckets of a value that the drain has reported. Only the owner uses them. */
+/* Returns the buckets of a value as the drain last reported them. Only the owner uses them. */
 static uint32_t *told_of(const struct rows_memory *m, uint32_t row, unsigned value)
 {
     return (uint32_t *)(uintptr_t)((const uint8_t *)m + m->told_at) + ((size_t)row * m->values + value) * ETW_BUCKETS;
 }
 
-/* Relaxed: the owner writes it before the trace begins. */
+/* Returns the most rows of this trace. Relaxed: the owner writes the number before the trace begins. */
 static uint32_t most_rows(const struct rows_memory *m)
 {
     return atomic_load_explicit(&m->most, memory_order_relaxed);
@@ -166,8 +167,8 @@ static uint32_t hash_key(const struct rows_key *key)
 }
 
 /*
- * Returns true if the key lies among the bytes of the keys. A late callback of an earlier session may look at a row
- * while another thread gives that row to a new key.
+ * Returns true if offset and length of the key are valid. They may not be if a late callback of an earlier session
+ * looks at a row while another thread gives that row to a new key.
  */
 static bool lies_in(const struct rows_memory *m, const struct known *k)
 {
@@ -180,8 +181,8 @@ static bool is_key(const struct rows_memory *m, const struct known *k, const str
 }
 
 /*
- * Gives a key a row of its own, or ROWS_OTHER if there is no room. Two threads may give the same key a row each. The
- * drain then reports the key in two parts, and the client adds them up.
+ * Gives a key a new row and publishes it in `place`. Returns ROWS_OTHER if there is no room. Two threads may each give
+ * the same key a row. The drain then reports the key in two parts, and the client adds them up.
  */
 static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct place *place,
                                                   const struct rows_key *key, uint32_t hashed)
@@ -201,7 +202,7 @@ static __attribute__((noinline)) uint32_t new_row(struct rows_memory *m, struct 
         k->cut = key->cut;
     }
     place->hash = hashed;
-    /* Release: a thread that reads the row finds its key. A place without a row of its own is free again. */
+    /* Release: a thread that reads the row finds its key. If the key got no new row, the place becomes free again. */
     atomic_store_explicit(&place->row, row == ROWS_OTHER ? 0 : row + 1, memory_order_release);
     return row;
 }
@@ -274,13 +275,13 @@ static bool has_met(const struct rows_part *part, uint32_t row)
     return atomic_load_explicit(&part->met[row / 64], memory_order_acquire) >> row % 64 & 1;
 }
 
-/* Adds up the figures of a row. Returns false if no lane has met the row: its key may not be written yet. */
+/* Adds up the figures of a row. Returns false if no lane has counted in the row: its key may not be written yet. */
 static bool sum_of(struct rows_memory *m, uint32_t row, int64_t *work, struct rows_figures *ret)
 {
     uint32_t claimed = lanes_claimed();
     bool met = false;
     memset(ret, 0, sizeof *ret);
-    *work -= 1 + claimed / 16; /* testing the bits of sixteen lanes costs as much as one entry */
+    *work -= 1 + claimed / 16; /* testing the bits of sixteen lanes costs as much as adding the figures of one lane */
     for (uint32_t i = 0; i < claimed; i++) {
         if (!has_met(rows_part(m, i), row))
             continue;
@@ -341,8 +342,8 @@ static void subtract_told(const struct rows_figures *now, const struct rows_figu
 }
 
 /*
- * Takes the growth of the next row that has changed since it was last reported. It looks at every figure and not only
- * at the first count, because it may run while an event has changed only some of them; the next round reports the rest.
+ * Returns the growth of the next row that has changed since its last report. Compares all figures: while this runs, an
+ * event may have changed only some of its figures. The next round then reports the others.
  */
 enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table that counts instead of sending frames. Each row has a key, a few bytes. It has counts, and values with their
- * sum, extremes and a histogram. tally.h says what the rows of a trace count.
+ * Implements a table that counts events instead of sending frames. Each row has a key of some bytes, counts, and values
+ * with their sum, extremes and histogram. tally.h says what the rows of a trace count.
  *
- * All lanes share one index that gives each key a number, its row. Two keys are the same if all their bytes are. Each
- * lane has figures of its own by that number, which only its thread writes. The drain adds the lanes up and reports
- * what each row gained since its last round. A round takes several calls of the owner, and each call does bounded work.
+ * All lanes share one index that gives each key a number, its row. Two keys are equal if all their bytes are equal.
+ * Each lane has its own figures for each row, and only the lane's thread writes them. The drain adds up the lanes and
+ * reports how much each row has grown since the last round. A round takes several calls of the owner, and each call
+ * does bounded work.
  *
- * The memory is bounded when the table is opened. The figures of keys beyond it go to the row ROWS_OTHER, so no sum
- * loses an event.
+ * rows_open() bounds the memory. Keys that find no room share the row ROWS_OTHER, so no sum loses an event.
  *
- * A producer brackets the changes of one event with tally_begin() and tally_end(). A drain may run between an event's
- * figures and its count as seen. The last batch therefore checks rows_are_told().
+ * A producer brackets the changes for one event with tally_begin() and tally_end(). A drain may run after an event has
+ * changed figures and before it counts as seen. Therefore the drain checks rows_are_told() before its last batch.
  *
- * The owner calls rows_open(), rows_begin_round(), rows_take() and rows_are_told(), and the unload rows_unmap(). Any
- * thread calls the rest, in a callback.
+ * The owner calls rows_open(), rows_begin_round(), rows_take() and rows_are_told(). The unloading of the library calls
+ * rows_unmap(). Any thread calls the rest, in a callback.
  */
 #ifndef ETRACE_ROWS_H
 #define ETRACE_ROWS_H
@@ -29,28 +29,28 @@
 
 #define ROWS_OTHER 0u
 #define ROWS_NONE UINT32_MAX
-#define ROWS_KEY_MOST 4096u /* bytes; longer keys count in ROWS_OTHER */
+#define ROWS_KEY_MOST 4096u /* the most bytes of a key; longer keys count in ROWS_OTHER */
 #define ROWS_COUNTS (4 + ROWS_VALUES)
 #define ROWS_VALUES ETW_ROW_VALUES
-#define ROWS_GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets; each covers a power of two */
-#define ROWS_MAPPINGS 32                      /* the most mappings of a table: few, because each one doubles the rows */
+#define ROWS_GROUPS (ETW_BUCKETS / ETW_STEPS) /* groups of buckets of a histogram, one for each power of two */
+#define ROWS_MAPPINGS 32 /* the most mappings of a table; each has at least twice the rows of the one before */
 #define ROWS_WORDS ETW_BY_KEYS
 #define ROWS_RECENT 256
 
-/* The sums of one value of a row in a lane. */
+/* The sum and the extremes of one value of a row, in one lane. */
 struct rows_sum {
     _Atomic uint64_t count;
     _Atomic int64_t sum, least, most;
 };
 
-/* Buckets of one power of two. */
+/* The buckets of a histogram for one power of two. */
 struct rows_group {
     _Atomic uint32_t buckets[ETW_STEPS];
 };
 
 /*
- * A row that a lane has met lately, found by a hash of words: those of a function, and others. A caller that knows that
- * equal words make equal keys need not make the key again.
+ * A row that a lane has counted in lately, found by a hash of a function and of further words. If the caller knows that
+ * equal words lead to equal keys, it need not build the key again.
  */
 struct rows_recent {
     uint32_t epoch, row;
@@ -58,12 +58,14 @@ struct rows_recent {
     uint64_t words[ROWS_WORDS];
 };
 
-/* The figures of a lane: this head, then for each row its counts and sums,
- * then the groups of its values, then all groups. */
+/*
+ * The figures of a lane. Behind this head come the counts and sums of each row, then the numbers of the groups of each
+ * value, then all groups.
+ */
 struct rows_part {
     _Alignas(RING_LINE) size_t groups_used; /* only the lane's thread uses this and the recent rows */
     struct rows_recent recent[ROWS_RECENT];
-    _Alignas(RING_LINE) _Atomic uint64_t met[]; /* a bit for each row that the lane has met */
+    _Alignas(RING_LINE) _Atomic uint64_t met[]; /* bit set of the rows that the lane has counted in */
 };
 
 /*
@@ -71,17 +73,18 @@ struct rows_part {
  * thread touches them.
  */
 struct rows_memory {
-    uint32_t counts, values, rows, mask, key_bytes; /* there are mask + 1 places in the index */
-    size_t bytes, groups;
-    size_t places_at, known_at, told_at, keys_at, lanes_at; /* in the mapping */
-    size_t stride, figures_at, groups_of_at, groups_at;     /* size of a part; offsets in a part */
-    size_t figures_bytes;                                   /* of each row */
+    uint32_t counts, values, rows, mask, key_bytes;         /* the index has mask + 1 places */
+    size_t bytes, groups;                                   /* bytes of the mapping; groups of buckets in each lane */
+    size_t places_at, known_at, told_at, keys_at, lanes_at; /* offsets in the mapping */
+    size_t stride, figures_at, groups_of_at, groups_at;     /* size of a struct rows_part; offsets in it */
+    size_t figures_bytes;                                   /* bytes of the counts and sums of a row */
     /* The most rows of this trace. The owner sets it before the trace. */
     _Atomic uint32_t most;
-    _Alignas(RING_LINE) _Atomic uint32_t used, keys_used; /* the next row and byte; they may exceed the room */
+    /* The next row, and the next byte for a key. Both may exceed the room. */
+    _Alignas(RING_LINE) _Atomic uint32_t used, keys_used;
 };
 
-/* The figures of a row, of all lanes. Of the buckets only how many there are. */
+/* The figures of a row, added up for all lanes. `buckets` has only the numbers of buckets. */
 struct rows_figures {
     int64_t counts[ROWS_COUNTS];
     struct etw_row_sum values[ROWS_VALUES];
@@ -99,20 +102,20 @@ struct rows {
     void (*amend)(const struct rows_key *key, struct rows_figures *figures);
     /* A producer loads it once for each event, so that all its pointers belong to one mapping. */
     struct rows_memory *_Atomic memory;
-    _Atomic uint32_t epoch; /* changes when the rows are cleared, or stand for other things (rows_forget()) */
+    _Atomic uint32_t epoch; /* changes when the rows are cleared, or when their keys change (rows_forget()) */
 
-    /* Only the owner uses these. The old mappings stay, because a late callback may still use one. */
+    /* Only the owner uses these fields. Old mappings stay, because a late callback may still use one of them. */
     struct rows_memory *mappings[ROWS_MAPPINGS];
     struct round look;
     uint32_t look_next; /* the next row of the round */
     bool due;           /* the table was opened, so it must be cleared before it is opened again */
-    size_t cleared;
+    size_t cleared;     /* bytes that rows_open() has cleared so far */
 };
 
 /*
- * The size of a table: the number of its rows, the bytes of all keys, and the groups of buckets in each lane. `counts`
- * and `values` are how many counts and values a row has, at most ROWS_COUNTS and ROWS_VALUES. A number of values always
- * goes with the same number of counts.
+ * The size of a table: the number of rows, the bytes of all keys, and the groups of buckets in each lane. counts,
+ * values: how many of them a row has, at most ROWS_COUNTS and ROWS_VALUES. Tables with equal `values` have equal
+ * `counts`.
  */
 struct rows_room {
     uint32_t counts, values, rows, key_bytes;
@@ -122,7 +125,7 @@ struct rows_room {
 enum rows_opened { ROWS_OPEN, ROWS_CLEARING, ROWS_NO_MEMORY };
 
 /*
- * Clears all rows and makes room. Each call clears a few megabytes; the caller repeats it while it returns
+ * Clears all rows and makes room. Each call clears a few megabytes; the caller repeats the call while it returns
  * ROWS_CLEARING.
  */
 enum rows_opened rows_open(struct rows *r, const struct rows_room *room);
@@ -130,17 +133,17 @@ void rows_unmap(struct rows *r);
 
 /* ---- producers --------------------------------------------------------------------------------------------------- */
 
-/* Reads the address of the mapping. Acquire: the owner initialises the mapping before it publishes the address. */
+/* Returns the current mapping. Acquire: the owner initialises the mapping before it publishes the address. */
 static inline struct rows_memory *rows_memory(struct rows *r)
 {
     return atomic_load_explicit(&r->memory, memory_order_acquire);
 }
 
-/* Returns the row of a key. A new key gets a row, or ROWS_OTHER if there is no room. */
+/* Returns the row of a key. Gives a new key a row. Returns ROWS_OTHER if there is no room for a new row. */
 uint32_t rows_find(struct rows_memory *m, const struct rows_key *key);
 /*
- * Returns the key of a row that rows_find() has returned; a key without bytes for ROWS_OTHER. The bytes stay until
- * rows_open().
+ * Returns the key of a row that rows_find() has returned. For ROWS_OTHER the key has no bytes. The bytes of the key
+ * stay valid until rows_open().
  */
 struct rows_key rows_key_of(const struct rows_memory *m, uint32_t row);
 
@@ -159,7 +162,10 @@ static inline struct rows_sum *rows_sums(const struct rows_memory *m, struct row
     return (struct rows_sum *)(void *)(rows_counts(m, part, row) + m->counts);
 }
 
-/* Returns the numbers of the groups of a value. A number is 0 if no value was in the range of its group. */
+/*
+ * Returns the numbers of the groups of a value, one for each power of two. A number is 0 if no value was in that power
+ * of two.
+ */
 static inline _Atomic uint32_t *rows_groups_of(const struct rows_memory *m, struct rows_part *part, uint32_t row,
                                                unsigned value)
 {
@@ -172,7 +178,7 @@ static inline struct rows_group *rows_group(const struct rows_memory *m, struct 
     return (struct rows_group *)(void *)((uint8_t *)part + m->groups_at) + group;
 }
 
-/* A row in a lane. */
+/* The figures of one row in one lane. */
 struct rows_place {
     struct rows_memory *memory;
     struct rows_part *part;
@@ -186,7 +192,7 @@ static inline struct rows_place rows_place(struct rows_memory *m, const struct l
     struct rows_part *part = rows_part(m, lane->slot);
     _Atomic uint64_t *met = &part->met[row / 64];
     uint64_t bits = atomic_load_explicit(met, memory_order_relaxed), bit = UINT64_C(1) << row % 64;
-    /* Release: a drain that sees the bit sees the key of that row, even if another thread wrote it. */
+    /* Release: a drain that sees the bit sees the key of that row, even if another thread wrote the key. */
     if (__builtin_expect(!(bits & bit), 0))
         atomic_store_explicit(met, bits | bit, memory_order_release);
     return (struct rows_place){m, part, rows_counts(m, part, row), rows_sums(m, part, row), row};
@@ -229,7 +235,7 @@ static inline void rows_value(const struct rows_place *p, unsigned which, int64_
     atomic_store_explicit(&v->count, count + 1, memory_order_release);
 }
 
-/* Returns true if the row can take another value: the sum is within the bound on both sides, and groups are left. */
+/* Returns true if the row can take another value: its sum is between -most and most, and groups of buckets are left. */
 static inline bool rows_takes(const struct rows_place *p, unsigned which, int64_t most)
 {
     int64_t sum = atomic_load_explicit(&p->sums[which].sum, memory_order_relaxed);
@@ -237,8 +243,8 @@ static inline bool rows_takes(const struct rows_place *p, unsigned which, int64_
 }
 
 /*
- * Acquire: the caller reads the epoch before it finds a row. A late callback so stores its row with the old epoch, and
- * the row does not count as recent.
+ * Returns the epoch. Acquire: the caller reads the epoch before it finds a row. So a late callback stores its row with
+ * the old epoch, and nobody takes that row for a recent one.
  */
 static inline uint32_t rows_epoch(const struct rows *r)
 {
@@ -267,10 +273,10 @@ static inline bool rows_is_recent(const struct rows_recent *recent, uint32_t epo
 
 /* ---- the owner --------------------------------------------------------------------------------------------------- */
 
-uint32_t rows_capacity(const struct rows *r); /* rows of the current mapping; 0: there is none */
-void rows_forget(struct rows *r);             /* makes all recent rows of all lanes stale */
+uint32_t rows_capacity(const struct rows *r); /* returns the rows of the current mapping; 0: there is no mapping */
+void rows_forget(struct rows *r);             /* makes the recent rows of all lanes stale */
 
-/* How much the figures of a row grew. The extremes are the values of now. */
+/* How much the figures of a row grew since the last report. The extremes are the current extremes. */
 struct rows_growth {
     uint32_t row;
     struct rows_figures by;
@@ -279,13 +285,16 @@ struct rows_growth {
 enum rows_took { ROWS_TOOK, ROWS_PAUSE, ROWS_END };
 
 /*
- * Returns ROWS_TOOK and the next row of this round whose figures grew. Subtracts its work from *work: rows of a lane,
- * and groups of buckets. Returns ROWS_PAUSE if *work is used up. Returns ROWS_END at the end of the round; the next
- * call begins another round. ret_buckets: ROWS_VALUES times ETW_BUCKETS; the buckets of the first value come first,
- * then those of the next value.
+ * Returns ROWS_TOOK and the next row of this round whose figures grew. Subtracts the rows of lanes and the groups of
+ * buckets that it looked at from *work. Returns ROWS_PAUSE if *work is used up. Returns ROWS_END at the end of the
+ * round; the next call begins another round. ret_buckets has room for ROWS_VALUES times ETW_BUCKETS buckets; the
+ * changed buckets of the first value come first, then those of the next value.
  */
 enum rows_took rows_take(struct rows *r, int64_t *work, struct rows_growth *ret, struct etw_bucket *ret_buckets);
-/* Begins a round, unless one has begun. A caller that also reads other figures calls this before it reads them. */
+/*
+ * Begins a round, unless a round is under way. A caller that also reads figures from elsewhere calls this before it
+ * reads them.
+ */
 void rows_begin_round(struct rows *r);
 bool rows_are_told(const struct rows *r); /* see round_is_told() */
 

@@ -7,7 +7,7 @@
 
 #define CLEAR_BYTES ((size_t)4 << 20)
 
-/* The key of a function: the words of its atoms, and its arity. A key of by.c does not begin with zeros. */
+/* The key of a function: its atoms as raw terms, and its arity. A key of by.c does not begin with zeros. */
 struct key {
     uint64_t zeros, module, name, arity;
 };
@@ -16,7 +16,7 @@ static void close_ended(const struct rows_key *key, struct rows_figures *figures
 
 struct rows tally_rows = {.amend = close_ended};
 static uint64_t ns_per_tick; /* fixed point: times 2^32 */
-/* The stacks must be cleared before the next trace. Only the owner uses these, and the sums. */
+/* Only the owner uses these. stacks_due: the stacks must be cleared before the next trace. */
 static bool stacks_due;
 static size_t stacks_cleared;
 static struct etw_tally totals;
@@ -147,7 +147,7 @@ bool tally_counts(const struct stack_call *call)
 
 /* ---- the drain --------------------------------------------------------------------------------------------------- */
 
-/* Returns the function of a key, or a function without a module if the key is another one. */
+/* Returns the function of a key, or a function without a module if the key is not that of a function. */
 static struct stack_function function_of(const struct rows_key *key)
 {
     struct key k = {0};
