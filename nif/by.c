@@ -12,26 +12,26 @@
 #include "tracer.h"
 
 #define KEY_BYTES 2048u               /* the most bytes of a key's encoded terms */
-#define VALUE_MOST (INT64_C(1) << 54) /* larger values, and sums, could overflow the sum of all lanes */
-#define KEY_MEAN 256u                 /* mean bytes of a key; a key without room counts in ROWS_OTHER */
-#define GROUPS_MEAN 16u /* groups of buckets for each row of a lane; without room, an event is sent and not counted */
+#define VALUE_MOST (INT64_C(1) << 54) /* bound of a value and of a lane's sum, so that the sum of all lanes fits */
+#define KEY_MEAN 256u                 /* reserved bytes for each key; a key without room counts in ROWS_OTHER */
+#define GROUPS_MEAN 16u /* groups of buckets reserved for each row of a lane; an event without room is sent */
 #define HEAD 10         /* bytes of a key before its terms: their length (u16) and the tracee (u64) */
 #define WORDS ((ROWS_KEY_MOST - HEAD) / 8) /* the most atoms of a key */
 
 /* A part of a key, or a value: a term at a place (enum etw_by_place), or an element in that term. */
 struct part {
-    uint8_t what, deep; /* deep: length of `path` */
-    bool buckets;       /* counted in buckets */
-    bool late;          /* known only with the result */
-    uint16_t place, path[ETW_BY_DEEP];
+    uint8_t what, deep;                /* what: enum etw_by; deep: the length of `path` */
+    bool buckets;                      /* the value has a histogram */
+    bool late;                         /* known only when the call has its result */
+    uint16_t place, path[ETW_BY_DEEP]; /* path: the numbers of the elements, from the outermost tuple inward */
 };
 
 static struct {
     struct part keys[ETW_BY_KEYS], values[ETW_BY_VALUES];
-    unsigned nkeys, nvalues, args; /* args: the highest number of an argument that a part reads */
-    unsigned n_early;              /* keys that are known at the call; the others follow them */
+    unsigned nkeys, nvalues, args; /* args: the highest number of an argument that a key or a value reads */
+    unsigned n_early;              /* the first n_early keys are known at the call, the rest with the result */
     bool waits;                    /* a key or a value comes with the result */
-    unsigned early, late;          /* bit sets of values. early: known at the call; late: known with the result */
+    unsigned early, late;          /* bit sets of `values`. early: known at the call; late: known with the result */
 } by;
 
 /* Where find_part() looks: in a call or a message (`event`), or in the result of a call (`end`). */
@@ -39,13 +39,10 @@ struct source {
     const struct stack_function *function;
     ERL_NIF_TERM process;
     const struct by_event *event; /* NULL for a result */
-    const struct by_result *end;  /* NULL if there is no result */
-    /*
-     * Only for a result: the words of the keys that were known at its call (get_words()). NULL: their words are not
-     * known.
-     */
+    const struct by_result *end;  /* NULL for a call or a message */
+    /* Only for a result: what get_words() found for the early keys at the call. NULL: it found no words for them. */
     const uint64_t *early;
-    uint64_t ns;
+    uint64_t ns; /* the duration of the call */
 };
 
 static ERL_NIF_TERM atom_call, atom_cast, atom_struct;
@@ -152,13 +149,14 @@ static ERL_NIF_TERM term_at(const struct part *p, const struct source *s)
 enum found { FOUND, FOUND_NOTHING, FOUND_SECRET };
 
 /*
- * Finds the term of a part, in the way in which the client finds it in an encoded event. The client finds no secrets.
+ * Finds the term of a part, as the client would find it in an encoded event. The client sees no secrets, so a secret
+ * term is not returned.
  */
 static enum found find_part(struct encoder *e, const struct part *p, const struct source *s, ERL_NIF_TERM *ret)
 {
     const ERL_NIF_TERM *elements;
     int arity;
-    if (s->early && !p->late) /* `p` is a key, because the values that are known at the call are counted there */
+    if (s->early && !p->late) /* `p` is a key: a result has no use for early values */
         return (*ret = s->early[p - by.keys]) ? FOUND : FOUND_NOTHING;
     if (!(*ret = term_at(p, s)))
         return FOUND_NOTHING;
@@ -174,8 +172,8 @@ static enum found find_part(struct encoder *e, const struct part *p, const struc
 
 /*
  * Puts the simplest term that has the same tag as `t`. No function of the VM tells a bit string from a native record,
- * but their order does, in bounded time: only bit strings are greater than []. The client takes a text with # for a
- * record.
+ * but comparing with [] does, in bounded time: only bit strings are greater. A record is put as the text "#", which the
+ * client takes for a record.
  */
 static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -215,8 +213,8 @@ static uint8_t *put_simplest(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 }
 
 /*
- * Puts a term with the same tag as `t`. From a message to a gen_server the client takes the tag of the request, so for
- * such a message this puts a cast with the tag of the request.
+ * Puts a term with the same tag as `t`. For a call or a cast of a gen_server, the client takes the tag of the request
+ * in it. So this puts a cast whose request has that tag.
  */
 static uint8_t *put_tag(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -228,7 +226,10 @@ static uint8_t *put_tag(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
     return put_simplest(e, encode_term(e, put8(at, ETW_T_TUPLE0 + 2), 8, atom_cast), elements[arity - 1]);
 }
 
-/* Puts {Term}, or {} if there is no such term. Cuts the term after *left bytes, and subtracts its bytes from *left. */
+/*
+ * Puts {Term} for the term of a part, or {} if the event has no such term. Cuts the term after *left bytes, and
+ * subtracts its bytes from *left.
+ */
 static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, const struct source *s, uint32_t *left)
 {
     ERL_NIF_TERM t;
@@ -255,15 +256,15 @@ static uint8_t *put_part(struct encoder *e, uint8_t *at, const struct part *p, c
     return behind;
 }
 
-/* A key that is being built: its head, its terms up to `at`, and behind the terms its atoms. */
+/* A key that is being built: its head, then its terms up to `at`. finish_key() adds the atoms behind the terms. */
 struct making {
     uint8_t bytes[HEAD + KEY_BYTES + ENCODE_OVERRUN + ROWS_KEY_MOST], *at;
     uint64_t tracee;
 };
 
 /*
- * Begins a key without terms, at the time of now. Does not clear the bytes, because that would cost more than building
- * most keys.
+ * Begins a key that has no terms yet, and sets the encoder's tick to the current time. Does not clear the bytes,
+ * because that would cost more than building most keys.
  */
 static void begin_terms(struct encoder *e, struct making *m)
 {
@@ -272,7 +273,7 @@ static void begin_terms(struct encoder *e, struct making *m)
     m->tracee = 0;
 }
 
-/* Adds the parts from `first` up to `end`. Returns false if the key is too long for a row. */
+/* Adds the parts `first` to `end` - 1. Returns false if the key is too long for a row. */
 static bool add_parts(struct encoder *e, struct making *m, unsigned first, unsigned end, const struct source *s)
 {
     uint8_t *most = m->bytes + HEAD + KEY_BYTES;
@@ -296,8 +297,8 @@ static struct rows_key finish_key(struct encoder *e, struct making *m)
 }
 
 /*
- * Gets the words of the terms of the first `count` keys; the word is 0 if there is no term. Returns false if a term is
- * secret, or if its word is not its value (imm.h).
+ * Gets the raw terms of the first `count` parts of the key; 0 if the event has no such term. Returns false if a term is
+ * secret or not an immediate (imm.h), because then the raw term does not identify the value.
  */
 static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned count, uint64_t *ret)
 {
@@ -307,7 +308,7 @@ static ALWAYS bool get_words(struct encoder *e, const struct source *s, unsigned
     for (unsigned i = 0; i < count; i++) {
         const struct part *p = &by.keys[i];
         ret[i] = 0;
-        /* the other parts belong to the function, which rows_is_recent() compares, too */
+        /* the remaining kinds of parts follow from the function, which rows_is_recent() compares, too */
         if (p->what > ETW_BY_TAG && p->what != ETW_BY_RESULT) {
             if (p->what == ETW_BY_TRACEE)
                 ret[i] = s->process;
@@ -336,8 +337,8 @@ static __attribute__((noinline)) uint32_t encoded_row(struct encoder *e, const s
 }
 
 /*
- * Finds the row of a key, first among the lane's recent keys. A term whose word is its value (imm.h) has the same
- * encoding each time, so a recent key of such terms need not be encoded again.
+ * Finds the row of a key, first among the lane's recent rows. An immediate term (imm.h) has the same encoding each
+ * time, so a recent key of immediate terms need not be encoded again.
  */
 static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const struct source *s)
 {
@@ -359,8 +360,8 @@ static ALWAYS uint32_t row_of_key(struct lane *lane, struct encoder *e, const st
 /* ---- the figures of a call --------------------------------------------------------------------------------------- */
 
 /*
- * The values of a call. `known` is the set of values that have been read; the other values come with the result, or
- * were counted at the call. `are` is the set of values in `known` that are integers.
+ * The values of a call. known: the set of values that have been read. are: those among them that are integers. Values
+ * outside of `known` come with the result, or were counted at the call.
  */
 struct numbers {
     unsigned known, are;
@@ -372,7 +373,7 @@ static unsigned lowest_bit(unsigned set)
     return (unsigned)__builtin_ctz(set);
 }
 
-/* Reads the values of a set. Returns false if a row cannot hold one of them. */
+/* Reads the values in the bit set `set`. Returns false if a row cannot hold one of them. */
 static bool get_numbers(struct encoder *e, unsigned set, const struct source *s, struct numbers *ret)
 {
     ERL_NIF_TERM t;
@@ -431,21 +432,22 @@ static struct encoder *begin_key(ErlNifEnv *env, struct lane *lane)
 /* ---- calls that wait for their results --------------------------------------------------------------------------- */
 
 /*
- * Beside the verdict, a call on a stack has what its result needs. VERDICT_SHOWS: the call is counted, and
- * stack_call.words is its row. TALLY_WHOLE, VERDICT_WAITS: the call is counted with its result, if the filter then
- * shows it. Beside such a call stand a struct late and, unless `plain` is set, the atoms and the terms of its key.
+ * A call on a stack keeps what its result needs. If its verdict is VERDICT_SHOWS, the call is counted already, and
+ * stack_call.words is its row. If it is TALLY_WHOLE or VERDICT_WAITS, the call is counted with its result, and only if
+ * the filter then shows it. Such a call has this struct in the bytes beside it. If `plain` is not set, the atoms and
+ * the terms of its key follow.
  */
 struct late {
-    uint16_t terms, words;
-    bool plain;                  /* `early` has all keys that are known at the call */
-    uint64_t early[ETW_BY_KEYS]; /* of get_words() */
+    uint16_t terms, words;       /* bytes of the terms; number of the atoms */
+    bool plain;                  /* get_words() has found the words of all early keys, so they are not encoded */
+    uint64_t early[ETW_BY_KEYS]; /* these words */
     uint64_t tracee;
     struct numbers numbers; /* values that are known at the call */
 };
 
 _Static_assert(ETW_BY_ROWS_MOST <= UINT16_MAX, "a row fits stack_call.words");
 
-/* Returns true if results are read: the key, a value or the filter needs them. */
+/* Returns true if the key, a value or the filter needs the results of calls. */
 static bool reads_results(void)
 {
     return by.waits || verdict_is_set();
@@ -456,7 +458,7 @@ static bool awaits_result(const struct by_event *b)
     return b->returns && reads_results();
 }
 
-/* Pushes a counted call and its row. Returns false if the stack has no room. */
+/* Pushes a call that is counted in this row. Returns false if the stack has no room. */
 static bool push_row(const struct encoder *e, const struct by_event *b, uint32_t row)
 {
     const struct stack_call call = {.function = b->function,
@@ -492,7 +494,7 @@ void by_lost(ErlNifEnv *env, const struct by_event *b, enum etw_loss why)
         stack_push(env, b->process, &call);
 }
 
-/* Notes that the call is sent, so that its result is sent, too. Returns false, which makes by_event() return false. */
+/* Notes on the stack that the caller sends the call, so that its result is sent, too. Returns false for by_event(). */
 static bool push_sent(ErlNifEnv *env, const struct by_event *b)
 {
     if (awaits_result(b))
@@ -500,7 +502,7 @@ static bool push_sent(ErlNifEnv *env, const struct by_event *b)
     return false;
 }
 
-/* Adds to a count that belongs to no row of its own, apart from other changes. */
+/* Adds to a count of the row ROWS_OTHER, as a change of its own. */
 static void add_alone(struct lane *lane, unsigned which, int more)
 {
     tally_begin(lane);
@@ -509,8 +511,8 @@ static void add_alone(struct lane *lane, unsigned which, int more)
 }
 
 /*
- * Counts an event as seen: in a row, or if `p` is NULL, in no row of its own. Adds `open` to the number of calls whose
- * keys wait for their results.
+ * Counts an event as seen, in a row, or in ROWS_OTHER if `p` is NULL. Adds `open` to the number of calls whose keys
+ * wait for their results.
  */
 static void count_seen(struct lane *lane, const struct rows_place *p, bool calls, const struct numbers *numbers,
                        int open)
@@ -526,7 +528,10 @@ static void count_seen(struct lane *lane, const struct rows_place *p, bool calls
     tally_end(lane);
 }
 
-/* Pushes a call that is counted with its result. Returns false if the caller must send the call instead. */
+/*
+ * Pushes a call that is counted with its result. decided: the filter shows the call. Returns false if the caller must
+ * send the call instead.
+ */
 static __attribute__((noinline)) bool call_of_result(struct lane *lane, struct encoder *e, const struct by_event *b,
                                                      const struct source *s, const struct numbers *numbers,
                                                      bool decided)
@@ -587,7 +592,7 @@ void by_endless(const struct by_event *b)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Puts {Value}, or {} if the value is not counted with the result. */
+/* Puts {Value} if the value was read (struct numbers), else {}. */
 static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, const struct numbers *n,
                               const struct source *s)
 {
@@ -604,8 +609,8 @@ static uint8_t *put_one_value(struct encoder *e, uint8_t *at, unsigned which, co
 }
 
 /*
- * A result that is sent as a frame because no row can hold it. `early` has the parts of the key that are known at the
- * call; it is empty if the row is ROWS_OTHER.
+ * A result that is sent as a frame because no row can hold it. early: the encoded parts of the key that were known at
+ * the call; empty if the row is ROWS_OTHER.
  */
 struct one {
     const struct source *source;
@@ -654,8 +659,8 @@ static void send_one(ErlNifEnv *env, struct lane *lane, uint32_t rules, const st
 }
 
 /*
- * Reads the terms of a key and copies its atoms to `words`, because they are not aligned. Returns false if the key has
- * no terms, as that of a function.
+ * Points *ret to the terms of a key, and copies the key's atoms to `words`, because they are not aligned in the key.
+ * Returns false if the key has no terms: it is the key of a function (tally.c).
  */
 static bool hold_key(const struct rows_key *key, uint64_t words[static WORDS], struct encode_held *ret)
 {
@@ -764,7 +769,7 @@ static void count_late(ErlNifEnv *env, struct lane *lane, uint32_t rules, struct
     count_whole(env, lane, rules, s, call, &late);
 }
 
-/* Returns true if the stack knows what to do with the result of this call. */
+/* Returns true if by_result() can count the result of this call, so that the caller need not send the result. */
 static bool is_known(const struct stack_call *call)
 {
     if (!call || call->verdict == TALLY_SENT)
@@ -772,7 +777,7 @@ static bool is_known(const struct stack_call *call)
     return call->sure || call->verdict == VERDICT_HIDES || call->verdict == TALLY_LOST;
 }
 
-/* Counts the result of a call on the stack. Returns false if the stack has too little beside the call for that. */
+/* Counts the result of a call. Returns false if the bytes beside the call do not have its key and values. */
 static bool count_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, const struct by_result *r,
                          struct stack_call *call)
 {

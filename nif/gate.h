@@ -71,8 +71,7 @@ enum gate_rule {
     RULE_CLOSED = 1 << 19,   /* count all new events as lost */
 };
 
-/* Rules about the state of the trace. Producers set them and the owner clears them; RULE_ASKED is the other way round.
- */
+/* The state of the trace. Producers set these rules and the owner clears them; for RULE_ASKED it is the reverse. */
 enum gate_state {
     RULE_OVER = 1 << 20, /* the limit was reached */
     RULE_FULL = 1 << 21, /* some ring is full: enabled_call/3 must look whether the thread's ring has room */

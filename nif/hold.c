@@ -6,12 +6,13 @@
 #include "tally.h"
 #include "tick.h"
 
-#define HEAD_LEAST (8 + 3) /* bytes of the head of a call's frame, with its function */
+#define HEAD_LEAST (8 + 3) /* the fewest and the most bytes of a call's frame before its terms */
 #define HEAD_MOST (8 + 8 + 8 + 3)
 
 /*
- * Returns the verdict about a call. The exact size of its frame is not known yet. If the possible sizes lead to
- * different verdicts, returns TALLY_SENT: the client decides.
+ * Returns the verdict about a call whose terms have this many bytes. The exact size of its frame is not known yet.
+ * Returns TALLY_SENT if the filter shows the call, or if the possible sizes lead to different verdicts: then the client
+ * decides.
  */
 static unsigned verdict_of(size_t bytes, bool returns)
 {
@@ -94,7 +95,10 @@ static void send_held_call(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM proce
     hold_send(env, lane, process, ETW_CALL, call->flags, call->tick, &held); /* hold_call() counted it as seen */
 }
 
-/* Sends a held call. Returns false if the call is lost; the caller then does not send the result either. */
+/*
+ * Sends a held call. Returns false if the rate or a full ring prevents that: both the call and its result then count as
+ * lost.
+ */
 static bool show_call(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct stack_call *call)
 {
     tally_waiting(lane, -1, -1);
@@ -155,12 +159,12 @@ bool hold_result(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM
     struct stack *s;
     struct stack_call *call = stack_pop(process, f, &s);
     bool shown;
-    if (call && !call->sure) { /* the result may belong to another call, so this call stays hidden */
+    if (call && !call->sure) { /* the result may belong to an older call, so this call stays hidden */
         if (call->verdict != TALLY_SENT && call->verdict != TALLY_LOST)
             stop_waiting(lane);
         call = NULL;
     }
-    if (!call) { /* the call may have been sent: show the result if the rate, or without a rate the room, admits it */
+    if (!call) { /* the call may have been sent, so send the result if the rate and the ring admit it */
         shown = rules & RULE_RATE ? gate_admits(lane, RULE_RATE, ETW_LOST_HALF) : gate_has_room_for_more(lane);
     } else if (call->verdict == TALLY_LOST) {
         shown = false;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holds calls until their result decides whether to send both. This is for filters that test a call's result or its
- * duration. An encoded call stays on the stack of its process (stack.h). A hidden call costs no ring, no batch and no
- * wake-up. If the filter may show a call, the node sends the call and then its result. The client has the same filter
- * and the exact times, and decides.
+ * Holds calls until their results decide whether to send them, for filters that test a call's result or its duration.
+ * An encoded call stays on the stack of its process (stack.h). A hidden call costs no ring, no batch and no wake-up. If
+ * the filter may show a call, the node sends the call and then its result. The client has the same filter and the exact
+ * times, and decides.
  *
  * A call is sent at once if no stack has room for it, or if the filter shows it whatever its result is. Its result is
- * then sent too. If the stacks do not know whether a call was sent, or which call a result belongs to, the rate decides
- * about the result. Hidden and held calls are counted with the figures (tally_waiting()). The rate applies only to
- * events that are sent; the bound on a thread's time applies to every call.
+ * then sent too. If the stacks do not know whether the call of a result was sent, or which call that was, the rate
+ * decides about the result. Hidden and held calls count as in tally_waiting(). The rate applies only to events that are
+ * sent; the bound on a thread's time applies to every call.
  *
- * Any thread calls these functions, in a callback of the traced process. Each returns true if the caller must send the
- * event now; otherwise the function has counted or held it.
+ * Any thread calls these functions, in a callback of the traced process. hold_call(), hold_endless() and hold_result()
+ * return true if the caller must send the event now. Otherwise the function has counted or held the event.
  */
 #ifndef ETRACE_HOLD_H
 #define ETRACE_HOLD_H
@@ -21,7 +21,7 @@
 #include "stack.h"
 #include "verdict.h"
 
-/* Makes the result of a call count as lost for the same reason. gate_admits_waiting() has rejected the call. */
+/* Makes the result of a call count as lost for the reason `why`, after gate_admits_waiting() has rejected the call. */
 void hold_lost(ErlNifEnv *env, ERL_NIF_TERM process, const struct stack_function *f, enum etw_loss why);
 
 /* Decides about a call. terms: encoded by lane->held, including the result of the match specification. */
@@ -29,8 +29,8 @@ bool hold_call(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const st
                const uint8_t *terms, size_t bytes);
 
 /*
- * Decides about a call of a function that loops (owed.h): the filter decides without a result. Hides the earlier calls
- * of the function in this process, because a condition on a result that never comes does not hold.
+ * Decides about a call of a function that loops (owed.h), without waiting for its result. Hides the held calls of the
+ * function in this process: their results never come, so a condition on the result does not hold.
  */
 bool hold_endless(struct lane *lane, uint32_t rules, ERL_NIF_TERM process, const struct stack_function *f,
                   size_t bytes);
