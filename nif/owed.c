@@ -7,11 +7,11 @@
 
 #define SLOTS 8192
 #define PROBES 8
-#define LOW 8      /* if every count is above this, prefer the slot of a dead process */
+#define LOW 8      /* if all counts of the probe sequence are above this, take over the slot of a dead process */
 #define KNOWN 1024 /* entries of known[], a power of two */
 #define KNOWN_MOST 4096
 #define HALTED 64
-#define CLAIMED 1 /* value of halted.process while a thread fills the entry; no process has this word */
+#define CLAIMED 1 /* value of halted.process while a thread fills the entry; no pid has this value */
 #define CROWD 32  /* open questions beyond which no call pauses */
 
 enum { QUIET, OPEN, TOLD }; /* the states of a question: none, open, given to the asker */
@@ -21,7 +21,7 @@ static struct slot {
     struct stack_function function;
     _Atomic uint32_t count, next; /* next: the count at which to open a question */
     _Atomic uint32_t returns;
-    _Atomic uint32_t lowest; /* the lowest count after a result since the last owed_read() */
+    _Atomic uint32_t lowest; /* the lowest `count` since the last owed_read() */
     _Atomic uint8_t question;
     _Atomic bool trusted, void_now; /* trusted: the calls really nest; void_now: the next call resets the counts */
     uint16_t waits;                 /* calls since the question opened */
@@ -29,22 +29,22 @@ static struct slot {
 static _Atomic bool slots_used; /* a slot has ever been taken */
 
 /*
- * The depth to which calls of a function are known to nest, by the hash of the function. A collision only delays a
- * question.
+ * The depth to which calls of a function are known to nest, found by a hash of the function. If two functions share an
+ * entry, a question is only delayed.
  */
 static _Atomic uint32_t known[KNOWN];
 static struct halted {
     _Atomic uint64_t process;
     struct stack_function function;
-    _Atomic bool full; /* the process has made OWED_WAITING calls: reject the next ones */
-    _Atomic uint32_t rejected;
-    _Atomic uint32_t frames;  /* calls of the function since `full` was set: calls that were let pass */
-    _Atomic uint32_t returns; /* slot->returns at the last call of the function */
+    _Atomic bool full;         /* the process has made OWED_WAITING calls of the function: reject its further calls */
+    _Atomic uint32_t rejected; /* rejected calls */
+    _Atomic uint32_t frames;   /* calls of the function that passed since `full` was set */
+    _Atomic uint32_t returns;  /* slot->returns at the last call of the function */
 } halted[HALTED];
 static _Atomic uint32_t crowd; /* questions without an answer at the last scan */
 static struct ended {
     struct stack_function function;
-    _Atomic bool released; /* the worker has armed the function without results */
+    _Atomic bool released; /* the worker has stopped tracing the results of the function */
 } ended[OWED_ENDLESS];
 static _Atomic uint32_t ended_count;
 static stack_alive_fn *is_alive;
@@ -203,7 +203,7 @@ static void end_halts(uint64_t process, const struct stack_function *f)
             atomic_store(&halted[i].process, 0);
 }
 
-/* Closes the question and ends the halt. The next question opens when the count reaches `next`. */
+/* Closes the question of a slot and ends its halt. The next question opens when the count reaches `next`. */
 static void close_question(struct slot *slot, uint64_t process, const struct stack_function *f, uint32_t next)
 {
     store_relaxed(&slot->next, next);
@@ -212,8 +212,8 @@ static void close_question(struct slot *slot, uint64_t process, const struct sta
 }
 
 /*
- * Decides about a call with which the count reaches slot->next. Opens a question, unless a question is open, the count
- * is void, or the function is known to loop or to recurse.
+ * Decides about a call if the count has reached slot->next. Opens a question. Exceptions: a question is open already,
+ * the count is to be reset (void_now), or the function is known to loop or to recurse.
  */
 static __attribute__((noinline)) enum owed open_question(struct slot *slot, uint64_t process,
                                                          const struct stack_function *f, uint32_t count)
@@ -236,7 +236,7 @@ static __attribute__((noinline)) enum owed open_question(struct slot *slot, uint
         return OWED_STUCK;
     if (count < load_relaxed(&slot->next)) /* the asker has just answered */
         return OWED_FINE;
-    if (count < known_depth(f)) { /* a look at another process has shown recursion */
+    if (count < known_depth(f)) { /* the asker has found that the function recurses in another process */
         close_question(slot, process, f, known_depth(f));
         return OWED_FINE;
     }
@@ -268,7 +268,7 @@ static __attribute__((noinline)) enum owed add_in_other_slot(void *env, uint64_t
 {
     struct slot *slot = find_slot(process, f);
     if (!slot && !(slot = take_slot(env, process, f)))
-        return OWED_FINE; /* another thread takes the same slot, so this call is not counted */
+        return OWED_FINE; /* another thread has just taken that slot: do not count this call */
     return add_pending(slot, process, f);
 }
 
@@ -331,7 +331,7 @@ bool owed_read(uint64_t process, const struct stack_function *f, struct owed_cou
     struct slot *slot = find_slot(process, f);
     if (!slot || atomic_load(&slot->question) == QUIET)
         return false;
-    /* The process may store a lower count at the same time. It is true then, too. */
+    /* If the process stores a lower count at the same time, that count is valid, too. */
     const uint32_t lowest = atomic_exchange(&slot->lowest, UINT32_MAX), count = load_relaxed(&slot->count);
     *ret = (struct owed_count){.count = count,
                                .returns = load_relaxed(&slot->returns),
@@ -378,29 +378,29 @@ void owed_halt(uint64_t process, const struct stack_function *f)
 }
 
 /*
- * Returns true if the calls of a halted process must still be rejected. They need not be once the function has returned
- * since its last call, because the next call then adds no frame: it takes the place of the one that has returned. A
- * late callback may have halted a process of a session that has ended.
+ * Returns true if the calls of a halted process must still be rejected. If the function has returned since its last
+ * call, calls may pass: the next call adds no frame to those of that time. Returns false also for a halt without an
+ * open question, which a late callback may have made for an earlier session.
  */
 static bool is_rejecting(struct halted *h, struct slot *slot)
 {
     if (!atomic_load(&h->full) || (slot && load_relaxed(&slot->returns) != load_relaxed(&h->returns)))
         return false;
-    /* The worker may release the function between the last pause of a process and its halt */
+    /* The worker may have released the function after the last pause of the process and before its halt. */
     struct ended *loop = find_ended(&h->function);
     return loop ? !atomic_load(&loop->released) : slot && atomic_load(&slot->question) != QUIET;
 }
 
 /*
- * Returns true for one call in OWED_REJECTS + 1 on average. It takes a hash, because a loop may make OWED_REJECTS + 1
- * calls in each turn, so that counting would always pass the same call.
+ * Returns true for one call in OWED_REJECTS + 1 on average, by a hash. A simple counter could always choose the call of
+ * the same function, if each iteration of a loop makes OWED_REJECTS + 1 calls.
  */
 static bool is_turn(uint32_t rejected)
 {
     return (rejected * UINT64_C(0x9e3779b97f4a7c15) >> 40) % (OWED_REJECTS + 1) == 0;
 }
 
-/* Returns true if one more frame is acceptable: the call that passes may be a call of the function. */
+/* Returns true if the stack may get one more frame of the function: the call that passes may be a call of it. */
 static bool has_room(struct halted *h, struct slot *slot)
 {
     return owed_ended(&h->function) ? slot && load_relaxed(&slot->count) < OWED_FRAMES
@@ -466,8 +466,8 @@ static bool is_over(struct slot *slot, const struct stack_function *f)
 }
 
 /*
- * Returns the length of a pause, in the `ticks` of owed_pause(). The first calls pause for a moment only, because the
- * asker is nearly always quick. The last ones pause longer, for a busy host.
+ * Returns the length of a pause, in units of the `ticks` of owed_pause(). The first calls pause only briefly, because
+ * the asker usually answers at once. Later calls pause longer, because the asker may be late on a busy host.
  */
 static unsigned pause_factor(unsigned waits)
 {
