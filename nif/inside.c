@@ -7,7 +7,7 @@
 
 #define LINE 8 /* places that share a cache line */
 #define LINES (INSIDE_PLACES / LINE)
-#define CLAIMED 1 /* entry in inside_owners[] while a thread empties the list; no pid has this value */
+#define CLAIMED 1 /* value of inside_owners[] while a thread empties the list; no pid has this value */
 #define SWEPT 64  /* lists that tree_for() looks at if all trees are taken */
 
 _Atomic uint64_t *inside_owners;
@@ -22,7 +22,7 @@ static stack_alive_fn *is_alive;
 static _Atomic uint64_t *chosen;
 static unsigned chosen_count;
 enum choice { CHOICE_ALL, CHOICE_LISTED, CHOICE_OTHERS };
-static _Atomic unsigned choice; /* enum choice: who may open roots */
+static _Atomic unsigned choice; /* enum choice: which processes may open roots */
 
 #define CHOSEN_SLOTS (2u * INSIDE_CHOSEN)
 #define CHOSEN_BYTES (sizeof *chosen * CHOSEN_SLOTS)
@@ -74,7 +74,7 @@ static _Atomic uint64_t *chosen_slot(uint64_t process)
     unsigned at = (unsigned)((process >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 40) % CHOSEN_SLOTS;
 
     for (;; at = (at + 1) % CHOSEN_SLOTS) {
-        /* Relaxed: the VM orders the worker's writes before the pattern of the first root */
+        /* Relaxed: the VM orders the worker's writes before the setting of the first root's trace pattern. */
         uint64_t found = atomic_load_explicit(&chosen[at], memory_order_relaxed);
         if (!found || found == process)
             return &chosen[at];
@@ -115,7 +115,7 @@ bool inside_is_root(uint32_t probe)
     return i < root_count;
 }
 
-/* Returns the first place of one of the two lines where the list of a process may be. */
+/* Returns the index of the first place in one of the two cache lines in which a process may have its list. */
 static unsigned line_of(uint64_t process, bool second)
 {
     const uint64_t hash = (process >> 4) * UINT64_C(0x9e3779b97f4a7c15);
@@ -166,7 +166,7 @@ static unsigned free_in(unsigned line)
     return n;
 }
 
-/* Claims a free list in a line. With `dead`, also claims a list of a process that has ended. */
+/* Claims a free list in a line for the process. With `dead`, also takes over the list of a process that has ended. */
 static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool dead)
 {
     for (unsigned at = line; at < line + LINE; at++) {
@@ -178,9 +178,9 @@ static struct inside *claim_in(void *env, unsigned line, uint64_t process, bool 
 }
 
 /*
- * Returns the list of the process, or claims one: a free list, or a list of a process that has ended. Returns NULL if
- * there is none. The emptier line gets the process, so both lines of a process are full only if many more than half of
- * all places are taken.
+ * Returns the list of the process. If the process has none, claims a free list or that of a process that has ended.
+ * Returns NULL if both lines of the process are full. The emptier line is tried first, so both lines are full only if
+ * many more than half of all places are taken.
  */
 static struct inside *list_for(void *env, uint64_t process)
 {
@@ -218,7 +218,7 @@ struct tree *inside_tree(uint64_t process)
     return list ? list->tree : NULL;
 }
 
-/* Frees a list without calls. */
+/* Frees a list if it has no calls. */
 static void free_unused_list(struct inside *list)
 {
     if (list->used || list->over)
@@ -244,7 +244,7 @@ static struct tree *tree_for(void *env)
     return t;
 }
 
-/* Counts an outermost root. Returns true if the sample has this root. */
+/* Counts an outermost root. Returns true if this root belongs to the sample. */
 static bool is_sampled(void)
 {
     return sample_of <= 1 || atomic_fetch_add_explicit(&sampled, 1, memory_order_relaxed) % sample_of == 0;
@@ -281,7 +281,8 @@ enum inside_call_is inside_call(void *env, uint64_t process, const struct inside
 }
 
 /*
- * Removes the call that has returned, and the newer calls. Those have ended, too, but no result of theirs was traced.
+ * Removes the call that has returned, and all newer calls. The newer calls have ended, too, but the VM has not reported
+ * their results.
  */
 bool inside_result(uint64_t process, const struct stack_function *f, struct inside_closed *ret)
 {
