@@ -71,7 +71,7 @@ static void send_kept(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM process, s
     hold_send(env, lane, process, (enum etw_kind)e->kind, e->flags, e->tick, &held);
 }
 
-/* Counts the events of the tree to which the rate applies, that is all but results. */
+/* Returns the number of events to send to which the rate applies: all except results. all: see send_tree(). */
 static unsigned count_rated(struct tree *t, bool all)
 {
     unsigned n = 0;
@@ -82,8 +82,9 @@ static unsigned count_rated(struct tree *t, bool all)
 }
 
 /*
- * Sends all events of the tree, or only those that tree_choose() has chosen. Counts the events that the tree has lost;
- * the frame behind the gap tells the client how many. Returns false and sends nothing if the rate rejects the tree.
+ * Sends the events of the tree: all, or only those that tree_choose() has marked. Counts the events that the tree has
+ * dropped as lost; the frame behind a gap tells the client their number. Returns false and sends nothing if the rate
+ * rejects the tree.
  */
 static bool send_tree(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM process, struct tree *t, bool all)
 {
@@ -111,7 +112,7 @@ bool keep_end(ErlNifEnv *env, struct lane *lane, uint32_t rules, ERL_NIF_TERM pr
     const bool accepted = accepts_root(closed, tick_now(), end);
 
     tally_begin(lane);
-    tally_waiting(lane, 0, t->count ? -1 : 0); /* there is no event if even the root's call was lost */
+    tally_waiting(lane, 0, t->count ? -1 : 0); /* without events, even the root's call was lost and never counted */
     const bool admitted = send_tree(env, lane, rules, process, t, accepted);
     tally_end(lane);
     tree_free(t);

@@ -13,7 +13,10 @@ _Static_assert(STACK_BYTES <= UINT16_MAX, "an offset fits stack_call.below");
 static struct stack *stacks;
 static stack_alive_fn *is_alive;
 static _Atomic uint32_t current_epoch;
-/* By a hash of the process: set if its stacks lack calls that may still return. A collision only makes calls unsure. */
+/*
+ * Set if the stacks of a process lack calls that may still return, indexed by a hash of the process. If two processes
+ * share an entry, stack_pop() only marks fewer calls as sure.
+ */
 static _Atomic bool gaps[GAPS];
 
 void stacks_unmap(void)
@@ -109,8 +112,8 @@ static uint32_t bytes_of(const struct stack_call *call)
 }
 
 /*
- * Returns true if the call at an offset lies inside its stack. A late callback may have written to a stack that belongs
- * to another process now, so the content may be garbage.
+ * Returns true if the call at the offset `at` lies inside its stack. It may not: a late callback of another process may
+ * have written garbage to the stack.
  */
 static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 {
@@ -119,8 +122,8 @@ static bool lies_in(const struct stack_call *call, uint32_t at, uint32_t used)
 }
 
 /*
- * Begins an epoch in a stack: empties it if it is more than half full. The calls that found no room may have returned,
- * so they are forgotten.
+ * Begins an epoch in a stack. Empties a stack that is more than half full. Forgets the calls that found no room,
+ * because they may have returned.
  */
 static void begin_epoch(struct stack *s, uint64_t process, uint32_t epoch)
 {
@@ -184,7 +187,7 @@ static bool is_dropped(const struct stack_call *call)
     return !call->function.name;
 }
 
-/* Removes the newest calls as long as they are calls that stack_drop() has dropped. Empties a stack with garbage. */
+/* Removes dropped calls (stack_drop()) from the top of the stack. Empties the stack if its content is garbage. */
 static void trim_dropped(struct stack *s)
 {
     while (s->used) {
@@ -200,7 +203,7 @@ static void trim_dropped(struct stack *s)
     }
 }
 
-/* Removes the newest call of a function and all newer calls. Returns that call, or NULL if there is none. */
+/* Removes the newest call of a function and all newer calls. Returns the call of the function, or NULL. */
 static struct stack_call *newest_of(struct stack *s, const struct stack_function *f)
 {
     struct stack_call *call = find_call(s, f);
@@ -213,8 +216,8 @@ static struct stack_call *newest_of(struct stack *s, const struct stack_function
 }
 
 /*
- * Returns true if a result can only belong to the call that was just popped and that began in an earlier epoch. If the
- * stacks lack no call of the process, the result belongs to one of their calls.
+ * Returns true if a result certainly belongs to the call of an earlier epoch that was just popped. That is so if the
+ * stacks lack no call of the process and have no other call of the function.
  */
 static bool is_only(uint64_t process, struct stack *s, unsigned probe, const struct stack_function *f)
 {
@@ -226,7 +229,7 @@ static bool is_only(uint64_t process, struct stack *s, unsigned probe, const str
     return true;
 }
 
-/* Moves the call below into this epoch, if it was already open when `call`, which was just popped, began. */
+/* Moves the call below a popped call to this epoch, if it is known to have been open when the popped call began. */
 static void confirm_below(struct stack *s, const struct stack_call *call, uint32_t epoch)
 {
     struct stack_call *below = call_at(s, s->top);
@@ -234,7 +237,7 @@ static void confirm_below(struct stack *s, const struct stack_call *call, uint32
         below->epoch = epoch;
 }
 
-/* Empties the process's stacks in earlier slots: their calls are newer and can no longer return. */
+/* Empties the process's stacks in earlier slots than `than`: their calls are newer and can no longer return. */
 static void forget_newer(uint64_t process, unsigned than)
 {
     for (unsigned probe = 0; probe < than; probe++) {

@@ -29,14 +29,14 @@ bool trees_begin(void)
     return true;
 }
 
-/* Takes the first free tree, so that few of them ever use memory. */
+/* Takes the first free tree, so that the pages of the last trees are seldom used. */
 struct tree *tree_take(void)
 {
     for (unsigned i = 0; i < TREES / 64; i++) {
         uint64_t bits = atomic_load_explicit(&taken[i], memory_order_relaxed);
         while (~bits) {
             unsigned bit = (unsigned)__builtin_ctzll(~bits);
-            /* Acquire: what the tree's last user wrote */
+            /* Acquire: the last user of the tree has finished its writes. */
             if (!atomic_compare_exchange_weak_explicit(&taken[i], &bits, bits | UINT64_C(1) << bit,
                                                        memory_order_acquire, memory_order_relaxed))
                 continue;
@@ -75,7 +75,7 @@ static void forget_first(struct tree *t)
     }
 }
 
-/* Returns the place where `bytes` of the tail are free. Forgets the oldest events until there is room. */
+/* Returns the offset in the tail at which `bytes` bytes are free. Drops the oldest events until there is room. */
 static uint32_t tail_room(struct tree *t, uint32_t bytes)
 {
     for (;;) {
