@@ -15,13 +15,13 @@
 #include "unasked.h"
 
 /*
- * The limits of one call of drain_figures(): figures that it reads, frames that it makes, and bytes before the last
- * frame.
+ * The limits of one call of drain_figures(): the figures that it reads (rows_take()), the frames that it makes, and the
+ * bytes after which it begins no further frame.
  */
 #define FIGURES_WORK 4096
 #define FIGURES_TAKEN 64
 #define FIGURES_BYTES (256u << 10)
-#define WAITS_BYTES 4096    /* longer than any frame of a notice */
+#define WAITS_BYTES 4096    /* more than the longest frame of drain_waits() */
 #define NEWCOMERS_MOST 4096 /* newcomers that one call of drain_rings() reports */
 
 enum {
@@ -38,9 +38,9 @@ enum {
 };
 
 static struct batch_state batches;
-static uint64_t told_offered; /* `seen` of the owner's last section */
+static uint64_t told_offered; /* the field `seen` of the owner's last section */
 static _Atomic bool drains;   /* the owner is in a call between drain_begin() and drain_end() */
-static _Atomic bool halts;    /* the node halts: drain_begin() returns false */
+static _Atomic bool halts;    /* the node halts, so drain_begin() returns false */
 
 void drain_open(void)
 {
@@ -104,7 +104,7 @@ static ERL_NIF_TERM take_newcomers(ErlNifEnv *env, bool *ret_more)
     return list;
 }
 
-/* Remembers the counter in the owner's own section, which comes first. */
+/* Remembers the counter `seen` of the owner's own section. It is the first of the sections. */
 static void note_own_section(const ErlNifBinary *own)
 {
     struct etw_section section;
@@ -185,7 +185,7 @@ ERL_NIF_TERM drain_waits(ErlNifEnv *env)
 
 /* ---- the end of the node ----------------------------------------------------------------------------------------- */
 
-/* Leaves out the calls that a budget has counted, because only the owner knows their numbers. */
+/* Does not report the calls that a counter of the VM counts for a budget: only the owner knows their numbers. */
 void drain_leftover(void)
 {
     const uint32_t rules = gate_rules();

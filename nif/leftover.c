@@ -15,8 +15,8 @@
 #include "figures.h"
 #include "tick.h"
 
-#define WHOLE_MS 8000        /* limit of all writes; with the second of drain_halted() less than ten seconds */
-#define TRIES 100            /* looks for threads that are still processing an event, one each millisecond */
+#define WHOLE_MS 8000        /* time limit of all writes; drain_halted() waits up to a second before them */
+#define TRIES 100            /* the most times to wait a millisecond for threads that still process an event */
 #define FIGURES (256u << 10) /* bytes of frames in one batch */
 
 /* ---- the socket -------------------------------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ bool leftover_to(const uint8_t *path, size_t bytes)
     return true;
 }
 
-/* Lets the next call on the socket wait as long as there is time left. Returns false if there is none. */
+/* Limits the next call on the socket to the time that is left. Returns false if no time is left. */
 static bool may_wait(int fd)
 {
     const int64_t left = until - enif_monotonic_time(ERL_NIF_MSEC);
@@ -149,9 +149,9 @@ static bool write_kept(int fd)
 struct figures {
     const struct leftover *l;
     ErlNifEnv *env;
-    uint8_t *at, *begin; /* a section with frames */
-    unsigned rounds;     /* how many whole rounds are left: one may have begun already */
-    bool notice;         /* the notice is not written yet */
+    uint8_t *at, *begin; /* the start of the section that is being written, and the end of its frames so far */
+    unsigned rounds;     /* rounds of figures that must still end; the first of them may have begun earlier */
+    bool notice;         /* the notice must still be written */
 };
 
 static void put_ring_notice(struct figures *f)
