@@ -12,7 +12,7 @@
 
 #define ATOM_BYTES 1020
 #define BIG_BYTES 256
-#define COPIED_MOST (64 * 1024) /* a thread examines one binary each time it has read so many bytes of binaries */
+#define COPIED_MOST (64 * 1024) /* bytes of binaries that a thread reads before it examines one (examine_binary()) */
 
 /* Terms that live until encode_unload(). */
 static ErlNifEnv *bounds_env;
@@ -20,9 +20,9 @@ static ERL_NIF_TERM big_most, big_least;
 static ERL_NIF_TERM pair_value[2], pair_names[4]; /* keys of maps such as #{name => …, value => …} */
 
 /*
- * Every encoding function takes the place to write, the place from which no new item may begin, and the allowed depth,
- * and returns the end of its output. They are arguments, not fields of the encoder: a store through a byte pointer may
- * alias any memory, so the compiler would reload the fields.
+ * Every encoding function writes at `at` and returns the end of its output. No new item begins at `end` or later.
+ * depth: the levels of containers that are still allowed. These values are arguments and not fields of the encoder: a
+ * store through a byte pointer may alias any memory, so the compiler would reload fields.
  */
 static uint8_t *write_list(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
 static uint8_t *write_boxed(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth);
@@ -91,14 +91,14 @@ static uint8_t *write_text(uint8_t *at, enum etw_text what, const char *string, 
 
 /*
  * enif_inspect_binary() copies the whole binary, however large, if its data does not start at a byte boundary. No
- * function of the VM tells where the data starts, or how large a binary is. *Steps* find out in bounded time: a binary
- * has more than N bytes if it compares greater than its own first N bytes. The data of a heap binary always starts at
- * a byte boundary, and a heap binary has fewer than STEPS bytes. Of a larger binary the encoder inspects the first
- * STEPS bytes twice: two different addresses mean that the VM copied them.
+ * function of the VM tells where the data starts, or how large a binary is. The encoder finds that out in bounded time,
+ * in *steps*: a binary has more than N bytes if it compares greater than its own first N bytes. A binary of fewer than
+ * STEPS bytes may be inspected. The encoder inspects the first STEPS bytes of a larger binary twice. If the two
+ * addresses differ, the VM has copied the bytes, so the data does not start at a byte boundary.
  *
- * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event
- * in STEPS_REST. When they find a binary that begins inside a byte, all threads use steps for all binaries until the
- * session ends.
+ * Steps take a few microseconds, which is too much for every binary. The encoder of a thread uses them for one event in
+ * a period of STEPS_REST. When steps find a binary that begins inside a byte, all threads use steps for all binaries
+ * until the session ends.
  */
 #define STEPS 65
 #define STEPS_MOST (32 * STEPS) /* the most steps for one event */
@@ -112,7 +112,7 @@ static bool has_more_than(ErlNifEnv *env, ERL_NIF_TERM t, size_t bytes)
     return enif_compare(t, enif_make_sub_binary(env, t, 0, bytes)) > 0;
 }
 
-/* Returns true if enif_inspect_binary() copies a binary, which must have at least STEPS bytes. */
+/* Returns true if enif_inspect_binary() copies this binary. The binary must have at least STEPS bytes. */
 static bool is_copied(ErlNifEnv *env, ERL_NIF_TERM t, ErlNifBinary *ret_begin)
 {
     ErlNifBinary again;
@@ -190,7 +190,7 @@ static uint8_t *write_binary(struct encoder *e, uint8_t *at, const uint8_t *end,
     return enif_inspect_binary(e->env, t, &bin) ? write_whole_binary(e, at, end, t, &bin) : NULL;
 }
 
-/* Writes an integer that does not fit int64_t. The external term format has its magnitude, lowest byte first. */
+/* Writes an integer that does not fit int64_t. Its external term format has the magnitude, lowest byte first. */
 static uint8_t *write_big(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -246,7 +246,7 @@ static ALWAYS uint8_t *write_short_term(const struct encoder *e, uint8_t *at, ER
     return NULL;
 }
 
-/* Encodes any other term. The pointer's tag only selects which test to try first; the test can still fail. */
+/* Encodes a term that write_short_term() rejects. The tag bits only select which test comes first; it may fail. */
 static ALWAYS uint8_t *write_long_term(struct encoder *e, uint8_t *at, uint8_t *end, ERL_NIF_TERM t, uint32_t depth)
 {
     uint32_t tag = (uint32_t)t & imm_tags;
@@ -272,7 +272,7 @@ static bool is_secret_string(struct encoder *e, ERL_NIF_TERM list)
     return secret_named(bytes, count);
 }
 
-/* Returns the size of an encoded binary, or UINT64_MAX if the item is not a binary. */
+/* Returns the size of an encoded binary, or UINT64_MAX if the encoded term is not a binary. */
 static uint64_t binary_bytes(const uint8_t *encoded)
 {
     uint64_t bytes;
@@ -280,7 +280,10 @@ static uint64_t binary_bytes(const uint8_t *encoded)
     return *encoded == ETW_T_BIN ? bytes : UINT64_MAX;
 }
 
-/* Inspects the key again, because the encoder may have cut it. The key is short, so this costs little. */
+/*
+ * Returns true if a binary names a secret. Reads the key and not its encoded bytes, because the encoder may have cut
+ * them.
+ */
 static bool is_secret_binary(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
     ErlNifBinary bin;
@@ -308,8 +311,7 @@ static bool is_secret_atom(const struct encoder *e, ERL_NIF_TERM key)
 
 /*
  * Returns true if the value of this key must be redacted. Compares names, not atoms, because the node may create the
- * atom after the secrets were set. For an atom that the ring knows, the encoder compared the name when it defined the
- * atom.
+ * atom after the secrets were set. If the ring knows the atom, write_atom() has compared its name already.
  */
 static bool is_secret(struct encoder *e, ERL_NIF_TERM key, const uint8_t *encoded)
 {
@@ -329,7 +331,7 @@ static bool is_value_key(ERL_NIF_TERM key, const uint8_t *encoded)
     return key == pair_value[0] || (binary_bytes(encoded) == 5 && enif_is_identical(key, pair_value[1]));
 }
 
-/* Returns true if a term names a secret. The term is not encoded, so steps find out whether a binary is short. */
+/* Returns true if a term names a secret. A binary is not encoded yet, so steps find out whether it is short. */
 static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
 {
     ErlNifBinary bin;
@@ -342,7 +344,7 @@ static bool is_secret_name(struct encoder *e, ERL_NIF_TERM t)
 }
 
 /*
- * Returns true if a map names a secret in one pair and has the value in another pair: #{name => password, value => …}.
+ * Returns true if one pair of a map names a secret whose value is in another pair: #{name => password, value => …}.
  */
 static __attribute__((noinline)) bool names_a_secret(struct encoder *e, ERL_NIF_TERM map)
 {
@@ -359,7 +361,7 @@ static ALWAYS uint8_t *end_list(uint8_t *from, uint8_t *at)
     return put8(at, ETW_T_END);
 }
 
-/* Encodes the elements of a list that may have more of them than the limit of items. */
+/* Encodes the elements of a list. Unlike write_list(), checks the limit of items. */
 static __attribute__((noinline)) uint8_t *write_cells_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
                                                                 ERL_NIF_TERM t, uint32_t depth)
 {
@@ -399,7 +401,10 @@ static __attribute__((noinline)) uint8_t *write_list(struct encoder *e, uint8_t 
     return at < end ? write_term(e, put8(at, ETW_T_TAIL), end, t, depth - 1) : write_cut(e, at, ETW_T_CUT);
 }
 
-/* Encodes the elements of a tuple that may not fit, exceeds the limit of items, or is a pair that may hold a secret. */
+/*
+ * Encodes the elements of a tuple. Unlike write_tuple(), allows for tuples that do not fit or that exceed the limit of
+ * items, and for pairs with a secret.
+ */
 static __attribute__((noinline)) uint8_t *write_elements_with_care(struct encoder *e, uint8_t *at, uint8_t *end,
                                                                    const ERL_NIF_TERM *elements, size_t arity,
                                                                    uint32_t depth)
@@ -423,9 +428,9 @@ static __attribute__((noinline)) uint8_t *write_elements_with_care(struct encode
 }
 
 /*
- * Encodes a tuple. If there is room for all elements, reserves eight bytes for each element that is left, so that a
- * large element does not cut off the next ones. A short term takes less than eight bytes, so the room is checked again
- * only after longer terms.
+ * Encodes a tuple. If there is room for all elements, reserves eight bytes for each further element, so that a large
+ * element does not cut off the elements after it. A short term takes less than eight bytes, so the room is checked
+ * again only after longer terms.
  */
 static ALWAYS uint8_t *write_tuple(struct encoder *e, uint8_t *at, uint8_t *end, const ERL_NIF_TERM *each, size_t arity,
                                    uint32_t depth)
@@ -561,7 +566,7 @@ static __attribute__((noinline)) uint8_t *write_terms_with_care(struct encoder *
     return at;
 }
 
-/* Encodes terms like the elements of a tuple, except that each term without room becomes ETW_T_ELIDED. */
+/* Encodes terms like the elements of a tuple, except that each term that finds no room becomes ETW_T_ELIDED. */
 static ALWAYS uint8_t *write_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *each,
                                    size_t many)
 {
@@ -660,11 +665,16 @@ uint8_t *encode_call_fields(struct encoder *e, uint8_t *at, ERL_NIF_TERM module,
 
 /* ---- encode held terms again for a ring -------------------------------------------------------------------------- */
 
-/* Returns the number of bytes that follow a tag; if the term is incomplete, a number of at least `left`. */
+/*
+ * Returns the number of bytes of an item after its tag. Returns `left` or more if the item is not complete in `left`
+ * bytes.
+ */
 static size_t payload_bytes(const uint8_t *at, size_t left)
 {
     static const struct {
-        uint8_t fixed, length_at, length_size; /* fixed: bytes behind the tag; length_size 0: no field has a length */
+        /* fixed: bytes after the tag in each item. length_at, length_size: the field with the number of further bytes.
+         */
+        uint8_t fixed, length_at, length_size;
     } forms[] = {
         [ETW_T_INT16 & 0x3f] = {2, 0, 0},  [ETW_T_INT32 & 0x3f] = {4, 0, 0},
         [ETW_T_INT64 & 0x3f] = {8, 0, 0},  [ETW_T_BIGPOS & 0x3f] = {2, 0, 2},
@@ -685,7 +695,7 @@ static size_t payload_bytes(const uint8_t *at, size_t left)
     return fixed + length;
 }
 
-/* Copies held terms, and replaces the index of each atom with its id in the ring. apart: defines every atom. */
+/* Copies held terms, and replaces the index of each atom with its id in the ring. apart: define every atom. */
 static uint8_t *write_terms_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held,
                                  bool apart)
 {
@@ -721,7 +731,7 @@ uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const s
     if (!held->bare)
         at = write_function(e, at, held->module, held->name, held->arity);
     at = write_terms_anew(e, at, end, held, false);
-    secret_hide(began, at); /* write_atom() has just defined names, which may contain the cookie */
+    secret_hide(began, at); /* write_atom() may have written names that contain the cookie */
     return at;
 }
 

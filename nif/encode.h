@@ -4,9 +4,9 @@
  * exceeds a limit, and sets ETW_F_CUT in the frame.
  *
  * The limit of bytes also bounds the time, because each item takes at least a byte: no term is serialised, measured or
- * copied as a whole. The encoder reads compound terms only through enif_*, and immediates by their tag bits if
- * imm_known. It allocates nothing itself. The VM allocates for the iterator of a large map, and for a large integer,
- * whose size the encoder checks before.
+ * copied as a whole. The encoder reads compound terms only through enif_*. It reads immediate terms by their tag bits
+ * if imm_known is set. The encoder itself allocates no memory. The VM does so for the iterator of a large map, and for
+ * a large integer; the encoder checks the size of the integer first.
  *
  * The owner sets the secrets to redact before a session is live; every producer reads them.
  */
@@ -24,8 +24,8 @@
 #define ENCODING_UTF8 ((ErlNifCharEncoding)2)
 
 /*
- * The most bytes by which an item that begins before the limit can extend beyond the limit, including the ends of its
- * containers. The longest item is the definition of an atom.
+ * The most bytes that an encoder writes beyond its limit, including the ends of containers. An item that begins before
+ * the limit is written as a whole; the longest item is the definition of an atom.
  */
 #define ENCODE_OVERRUN 2048
 /* The most bytes of an encoded function. */
@@ -35,8 +35,8 @@
 #define ALWAYS inline __attribute__((always_inline))
 
 /*
- * Makes the terms that the encoder compares with; they live until encode_unload(). Called when the NIF is loaded.
- * Returns false if there is not enough memory.
+ * Creates the terms that the encoder compares other terms with. They live until encode_unload(). Called when the NIF is
+ * loaded. Returns false if there is not enough memory.
  */
 bool encode_load(ErlNifEnv *env);
 void encode_unload(void);
@@ -50,15 +50,17 @@ bool encode_redact(ErlNifEnv *env, ERL_NIF_TERM keys);
 /* Returns true if this term, the key of a pair, names a secret. */
 bool encode_names_secret(struct encoder *e, ERL_NIF_TERM key);
 
-/* Encodes a term and returns the end. Every item begins within `bytes` of the start. */
+/* Encodes a term at `at` and returns the end of its bytes. Every item begins within `bytes` bytes of the start. */
 uint8_t *encode_term(struct encoder *e, uint8_t *at, uint32_t bytes, ERL_NIF_TERM t);
 
 /*
- * Encodes several terms and returns the end. Every item begins within `bytes` of the start. If `bytes` allows it, a
- * large term leaves a few bytes for each term after it. A term without room becomes ETW_T_ELIDED.
+ * Encodes several terms at `at` and returns the end of their bytes. Every item begins within `bytes` bytes of the
+ * start. If `bytes` is large enough, a large term leaves a few bytes for each term after it. A term that finds no room
+ * becomes ETW_T_ELIDED.
  */
 uint8_t *encode_terms(struct encoder *e, uint8_t *at, uint32_t bytes, const ERL_NIF_TERM *terms, unsigned many);
 
+/* Returns true if the term is a triple, such as {Module, Name, Arity}. */
 static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_NIF_TERM **ret_mfa)
 {
     int n;
@@ -69,8 +71,8 @@ static inline bool encode_is_function(ErlNifEnv *env, ERL_NIF_TERM t, const ERL_
 uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
 
 #define ENCODE_ARGS 255
-#define ENCODE_BARE 0x100        /* flag of an arity: the VM gave the arity of a call instead of its arguments */
-#define ENCODE_NO_FUNCTION 0x200 /* flag of an arity: the VM gave something else than a function */
+#define ENCODE_BARE 0x100        /* flag in encode_function.arity: the VM gave no arguments, only the arity */
+#define ENCODE_NO_FUNCTION 0x200 /* flag in encode_function.arity: the VM gave a term that is not a function */
 
 /*
  * The function of a call or a result. The functions below pass its fields as arguments, because most events then keep
@@ -78,7 +80,7 @@ uint8_t *encode_function(struct encoder *e, uint8_t *at, ERL_NIF_TERM t);
  */
 struct encode_function {
     ERL_NIF_TERM module, name;
-    uint32_t arity; /* plus one of the flags above */
+    uint32_t arity; /* the arity, or'ed with one of the flags above */
 };
 
 /* Reads {Module, Name, Arity}. */
@@ -112,9 +114,9 @@ static inline struct encode_function encode_read_call(ErlNifEnv *env, ERL_NIF_TE
 }
 
 /*
- * A call that an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its terms for the
- * ring of `e`. It replaces an atom with ETW_T_ELIDED if the ring does not know the atom and there is no room before
- * `end` to define it.
+ * An event whose terms an encoder with `words` has encoded (encoder.h). encode_anew() encodes its function and its
+ * terms again for the ring of `e`. If the ring does not know an atom, and there is no room before `end` to define the
+ * atom, encode_anew() writes ETW_T_ELIDED instead of it.
  */
 struct encode_held {
     uint64_t module, name;
@@ -123,7 +125,7 @@ struct encode_held {
     uint32_t bytes;
     uint16_t word_count;
     uint8_t arity;
-    bool bare; /* without a function */
+    bool bare; /* the event has no function */
 };
 uint8_t *encode_anew(struct encoder *e, uint8_t *at, const uint8_t *end, const struct encode_held *held);
 /*

@@ -11,7 +11,7 @@
 #define TEXT_BYTES 640
 #define TEXT_LEAST 16
 #define OCTETS 256 /* the longest bit string that is captured completely */
-#define SHOWN 16   /* octets captured of a longer one */
+#define SHOWN 16   /* octets that are captured of a longer bit string, or of a binary */
 
 static uint8_t *begin_text(uint8_t *at, enum etw_text what, size_t bytes)
 {
@@ -37,7 +37,7 @@ uint8_t *spell_term(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw
     return begin_text(at, what, n < 0 ? 0 : (size_t)n);
 }
 
-/* The end of a text that was cut. */
+/* The text that ends a cut text: "..." and a closing bracket. */
 struct ellipsis {
     const char *text;
     size_t bytes;
@@ -54,7 +54,8 @@ static uint8_t *write_cut_text(struct encoder *e, uint8_t *at, const char *said,
 }
 
 /*
- * Writes the first octets of a binary or of a bit string. The end of the text tells the client which of the two it is.
+ * Writes the first octets of a binary or of a bit string. The text ends with `end`, which tells the client whether it
+ * is a binary or a bit string.
  */
 static uint8_t *write_cut_octets(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n, struct ellipsis end)
 {
@@ -125,7 +126,10 @@ static char *behind_atom(char *c)
     return c + (*c != 0);
 }
 
-/* Returns by how much the printed atom in [c, end) reduces the VM's precision: by the bytes of the atom's name. */
+/*
+ * Returns how much of the format's precision the VM uses for the printed atom in [c, end): the bytes of the atom's
+ * unquoted name.
+ */
 static int atom_precision(const char *c, const char *end)
 {
     int bytes = *c == '\'' ? -2 : 0;
@@ -142,7 +146,7 @@ static int atom_precision(const char *c, const char *end)
 /*
  * Prints a native record as #module:name{...}, without its fields. Printing fields takes unbounded time: the VM walks a
  * string before it prints its first character. The VM never cuts an atom. So a precision of one character prints the
- * module, and then a precision that just reaches the name prints both and no field.
+ * module. A second call, with a precision that just reaches the name, prints module and name and no field.
  */
 static uint8_t *write_native_record(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 {
@@ -161,6 +165,7 @@ static uint8_t *write_native_record(struct encoder *e, uint8_t *at, ERL_NIF_TERM
 
 uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t)
 {
-    /* The order of terms compares types first, so this takes bounded time; only bit strings are greater than []. */
+    /* The VM compares types first, so this takes bounded time. Only bit strings are greater than [].
+     */
     return enif_compare(t, imm_nil) > 0 ? write_bit_string(e, at, end, t) : write_native_record(e, at, t);
 }

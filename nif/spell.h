@@ -13,15 +13,15 @@
 #include "hidden.h"
 
 /*
- * Encodes a term whose text is always short, at `at`, and returns the place behind it. `at` is before `end`; the text
- * may cross `end`, because ENCODE_OVERRUN bytes are reserved there.
+ * Encodes a term whose text is always short. Writes at `at`, which is before `end`, and returns the end of its output.
+ * The text may cross `end`, because ENCODE_OVERRUN bytes after `end` are reserved.
  */
 HIDDEN uint8_t *spell_term(struct encoder *e, uint8_t *at, const uint8_t *end, enum etw_text what, ERL_NIF_TERM t);
 
 /* Encodes the first octets of a binary and an ellipsis, because reading the rest would cost too much. */
 HIDDEN uint8_t *spell_begun(struct encoder *e, uint8_t *at, const uint8_t *octets, size_t n);
 
-/* Encodes a term of any other type, in a time that does not depend on its size: a bit string or a native record. */
+/* Encodes a bit string or a native record, in a time that does not depend on its size. */
 HIDDEN uint8_t *spell_other(struct encoder *e, uint8_t *at, const uint8_t *end, ERL_NIF_TERM t);
 
 #endif

@@ -43,7 +43,7 @@ static struct about exact_number(uint64_t n)
     return (struct about){known, known};
 }
 
-/* Returns LATER if the result depends on where the number lies between its bounds. */
+/* Compares a number with that of a step. Returns LATER if the outcome depends on where the number is in its bounds. */
 static enum value compare_number(const struct etw_filter_step *s, struct about with)
 {
     enum value least = LATER, most = LATER;
@@ -70,7 +70,7 @@ static enum value compare_number(const struct etw_filter_step *s, struct about w
     return least == most ? least : LATER;
 }
 
-/* Combines from left to right: if the left operand is false or fails, the right operand does not matter. */
+/* Combines two operands like `andalso`: if the left operand is false or fails, the right operand does not matter. */
 static enum value combine_and(enum value a, enum value b)
 {
     if (a == NO || a == FAILED)
@@ -99,11 +99,14 @@ static enum value test_result_value(const struct etw_filter_step *s, const struc
     return program && programs.accepts(end->env, program, end->value) ? YES : NO;
 }
 
-/* Evaluates the filter. absent: the value of a test for a duration, a class or a value that the event does not have. */
+/*
+ * Evaluates the filter. absent: the outcome of a test for a duration, a class or a return value that the event does not
+ * have.
+ */
 static enum value value_of(struct about bytes, struct about ns, const struct verdict_end *end, enum value absent)
 {
     enum value values[ETW_FILTER_DEEP] = {NO};
-    unsigned n = 0; /* taken modulo ETW_FILTER_DEEP, because a filter that is being replaced may be invalid */
+    unsigned n = 0; /* length of the stack, used modulo ETW_FILTER_DEEP: a half-written filter may be invalid */
 #define TOP(k) values[(n - (k)) % ETW_FILTER_DEEP]
     for (uint32_t i = 0; i < verdict_steps && i < ETW_FILTER_MOST; i++) {
         const struct etw_filter_step *s = &steps[i];

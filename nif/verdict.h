@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Evaluates the client's filter (etrace_wire.h) in the callback: decides whether a call and its result are shown or
- * only counted as hidden. Without a filter everything is shown.
+ * Evaluates the client's filter (etrace_wire.h) in a callback. The filter decides whether a call and its result are
+ * shown or only counted as hidden. Without a filter all calls are shown.
  *
  * The owner sets the filter before anything is traced; every producer reads it. A late producer, with an event of the
- * previous trace, may read a half-written filter. Its verdict is then arbitrary, but it accesses no memory outside the
- * filter and its own stack.
+ * previous trace, may read a half-written filter. The verdict is then arbitrary, but the producer accesses no memory
+ * outside of the filter and the C stack.
  */
 #ifndef ETRACE_VERDICT_H
 #define ETRACE_VERDICT_H
@@ -29,11 +29,11 @@ struct verdict_programs {
     verdict_accepts_fn *accepts;
 };
 
-/* Sets the filter; n = 0: no filter. Returns false if the bytes are not a valid filter; the old filter then stays. */
+/* Sets the filter; no filter if n is 0. Returns false and keeps the old filter if the bytes are not a valid filter. */
 bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *programs);
 
 extern HIDDEN bool verdict_measured; /* the filter tests the size of events */
-/* The verdict for every call whose result will be reported. Valid only if the filter does not test sizes. */
+/* The verdict about every call whose result will be reported. Valid only if the filter does not test sizes. */
 extern HIDDEN enum verdict verdict_sizeless;
 
 static inline bool verdict_is_set(void)
@@ -50,22 +50,22 @@ static inline enum verdict verdict_call(uint64_t bytes, bool returns)
 
 /* How a call ended. */
 struct verdict_end {
-    enum etw_class class; /* ETW_CLASSES: no exception, or one of unknown class */
-    bool returned;        /* with this value: */
+    enum etw_class class; /* the class of the exception; ETW_CLASSES: no exception, or its class is unknown */
+    bool returned;        /* the call has returned, and `value` is its return value */
     uint64_t value;
-    void *env;
+    void *env; /* for verdict_accepts_fn */
 };
 
-/* Returns true if a call that waited, and its result, are shown. */
+/* Decides about a call that waited for its result. Returns true if the call and the result are shown. */
 bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end);
 
 /* Like verdict_result(), but for a call whose beginning is not known: a test of its duration fails. */
 bool verdict_result_untimed(const struct verdict_end *end);
 
 /*
- * Returns true if the client might show a call that waited, and its result. Unlike after verdict_result(), the client
- * decides in the end. This allows for the small difference between the client's and our durations, and for the unknown
- * size of the result.
+ * Returns true if the client might show a call that waited, and its result. The caller then sends both, and the client
+ * decides. Unlike verdict_result(), this allows for a small difference between the client's duration and ours, and for
+ * the unknown size of the result.
  */
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end);
 
