@@ -13,8 +13,8 @@
 struct step {
     uint8_t what, value, n, into;
     uint8_t yes, no;
-    bool is_word; /* the term is an immediate: comparing words is enough */
-    bool named;   /* the term is the name of an atom, a binary */
+    bool is_word; /* `term` is an immediate term, so it is compared as a word */
+    bool named;   /* `term` is a binary with the name of an atom */
     ERL_NIF_TERM term;
 };
 
@@ -137,7 +137,7 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
     return p;
 }
 
-/* Returns true if on every path each value is defined before the step that tests it. */
+/* A bit of known[] is set if the value is defined on every path to the step. */
 bool program_takes(const struct program *p, unsigned arity)
 {
     uint64_t known[ETW_PROGRAM_STEPS + 2];
@@ -252,8 +252,8 @@ static int compare_to_term(const struct step *s, ERL_NIF_TERM t)
 }
 
 /*
- * Returns the atom that a step names. If the node does not have that atom, returns the word of the binary, which equals
- * no term.
+ * Returns the atom that a step names. If the node does not have that atom, returns the binary with its name, which is
+ * not equal to any value as a word.
  */
 static ERL_NIF_TERM named_atom(ErlNifEnv *env, const struct step *s)
 {
@@ -314,8 +314,8 @@ bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM
 }
 
 /*
- * Returns true if the call is shown: if its function has no program, or its program accepts the arguments. at: the
- * first slot with the call's module and name.
+ * Returns true if the call is shown. That is so if its function has no program, or the program accepts the arguments.
+ * at: the first slot with the call's module and name.
  */
 bool program_decide(ErlNifEnv *env, unsigned at, const ERL_NIF_TERM *mfa)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Runs programs that select calls by their arguments before the callback writes anything. A program decides like a
- * match specification but costs a fraction of one (etrace_wire.h has the format). A function with a program is armed
- * with the match specification `true`.
+ * match specification but costs a fraction of one (etrace_wire.h has the format). A function with a program has the
+ * trivial match specification `true`.
  *
  * The owner and its worker call program_new(), program_bind() and program_clear(), one at a time. Any thread calls
  * program_admits(), at any time. A program never changes, and only program_unload() frees it, when no callback can run.
@@ -38,18 +38,19 @@ void program_load(ErlNifEnv *env);
 
 /*
  * Makes a program from a list of steps. Returns NULL if the list is not a valid program, or there are too many
- * programs. named: atoms are {etrace_atom, Name}, and an atom that the node does not have yet equals nothing.
+ * programs. named: the list has {etrace_atom, Name} for an atom; if the node does not have that atom yet, it equals no
+ * term.
  */
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named);
 
-/* Returns true if the program fits so many arguments. */
+/* Returns true if the program may run with this number of arguments: no path reads a value before it is defined. */
 bool program_takes(const struct program *program, unsigned arity);
 /* Returns true if a program with one argument accepts this argument. */
 bool program_accepts(ErlNifEnv *env, const struct program *program, ERL_NIF_TERM argument);
 
 /*
- * Sets or replaces the program of a function; NULL removes it. Returns true if the function now has a program: not if
- * the program does not fit the function, or the table is full.
+ * Sets or replaces the program of a function; NULL removes the program. Returns true if the function now has a program.
+ * Removes the program and returns false if it does not fit the arity of the function, or the table is full.
  */
 bool program_bind(struct program *program, ERL_NIF_TERM module, ERL_NIF_TERM name, unsigned arity);
 

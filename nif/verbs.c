@@ -16,12 +16,12 @@
 
 #define CHOSEN_AT_ONCE 1000
 
-/* The rules that a verb clears, and then those that it sets (gate.h). */
+/* The rules (gate.h) that a verb clears, and the rules that it then sets. */
 struct rules {
     uint32_t off, on;
 };
 
-/* A verb that the owner has said, with its arguments. */
+/* A verb that is being run: its rules and its arguments. */
 struct words {
     const struct rules *rules;
     const ERL_NIF_TERM *args;
@@ -35,7 +35,8 @@ static ERL_NIF_TERM set_rules(ErlNifEnv *env, const struct words *w)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Changes which results are owed. Clears `slow`, so that the owner reports again if a thread spends too much time. */
+/* Changes which calls owe a result. Clears `slow`, so that the owner is woken again if a thread spends too much time.
+ */
 static ERL_NIF_TERM set_returns(ErlNifEnv *env, const struct words *w)
 {
     atomic_store(&session.slow, false);
@@ -61,8 +62,8 @@ static ERL_NIF_TERM resume_stacks(ErlNifEnv *env, const struct words *w)
 /* ---- what happens to the events ---------------------------------------------------------------------------------- */
 
 /*
- * Makes the answer to a verb that opens tables: ok, an error if memory is short, or `more` while old tables are being
- * cleared. After `more` the owner repeats the verb.
+ * Returns the answer to a verb that opens tables: ok, an error if memory is short, or `more` while old tables are being
+ * cleared. After `more` the caller repeats the verb. Applies the rules of the verb if the tables are open.
  */
 static ERL_NIF_TERM answer_opened(ErlNifEnv *env, enum rows_opened how, const struct words *w)
 {
@@ -154,7 +155,7 @@ static ERL_NIF_TERM set_filter(ErlNifEnv *env, const struct words *w)
     return make_ok(env);
 }
 
-/* Sets the labels to report. The owner passes only small integers and atoms, so equal labels have equal words. */
+/* Sets the labels to report. The owner passes only small integers and atoms, so equal labels are equal raw terms. */
 static ERL_NIF_TERM want_labels(ErlNifEnv *env, const struct words *w)
 {
     ERL_NIF_TERM list = w->args[0], label;
@@ -169,8 +170,9 @@ static ERL_NIF_TERM want_labels(ErlNifEnv *env, const struct words *w)
 }
 
 /*
- * Takes the numbers of the roots; whether a process outside loses all flags; N, to show one of N roots; and the kinds
- * of events.
+ * Shows events only inside of roots (inside.h). Its arguments are the numbers of the probes for roots, `true` if a
+ * process outside of roots loses all flags (RULE_LEAVES), N to show one of N roots, and the kinds of events as a bit
+ * set.
  */
 static ERL_NIF_TERM show_inside(ErlNifEnv *env, const struct words *w)
 {
@@ -193,8 +195,8 @@ static ERL_NIF_TERM show_inside(ErlNifEnv *env, const struct words *w)
 }
 
 /*
- * Passes its arguments to inside_choose(). Returns the processes that are left for the next call. A pid of this node is
- * an immediate term, so its word identifies the process.
+ * Passes its arguments to inside_choose(). Returns the processes that are left for the next call, or {many, Most} if
+ * inside_choose() fails. A pid of this node is an immediate term, so the raw term identifies the process.
  */
 static ERL_NIF_TERM choose_roots(ErlNifEnv *env, const struct words *w)
 {

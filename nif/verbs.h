@@ -10,7 +10,7 @@
 
 void verbs_load(ErlNifEnv *env);
 
-/* Does what a verb says. Returns badarg if there is no such verb with so many arguments, or an argument is wrong. */
+/* Runs a verb and returns its answer. Raises badarg if no verb has this name and arity, or an argument is wrong. */
 ERL_NIF_TERM verbs_do(ErlNifEnv *env, ERL_NIF_TERM verb);
 
 #endif
