@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Defines an event while trace/5 handles it, and the steps that every route takes: what its match specification says,
- * and how it is encoded. Each step takes the event and returns what it finds out.
+ * Defines an event that trace/5 is handling, and the steps that are common to all routes: admit the event, read the
+ * result of its match specification, and encode it.
  *
- * The steps are inlined, because most events take all of them.
+ * The functions are inlined, because most events need all of them.
  */
 #ifndef ETRACE_TRACED_H
 #define ETRACE_TRACED_H
@@ -22,18 +22,18 @@
 struct tag {
     const char *name; /* NULL: no such kind */
     uint8_t kind, layout;
-    bool in_process; /* the callback runs for the tracee's own process */
+    bool in_process; /* the VM calls the callback while it runs the tracee */
 };
 
 struct traced {
     ErlNifEnv *env;
-    const ERL_NIF_TERM *argv; /* of trace/5: tag, state, tracee, term, options */
+    const ERL_NIF_TERM *argv; /* the arguments of trace/5: tag, state, tracee, term, options */
     const struct tag *tag;
     uint32_t rules;
-    ERL_NIF_TERM who;   /* the tracee: argv[2], but for sequential traces the process or port that the term names */
-    ERL_NIF_TERM extra; /* the value of a result, the receiver of a message, … */
-    struct encode_function f; /* of a call or a result */
-    const ERL_NIF_TERM *args; /* of a call */
+    ERL_NIF_TERM who;         /* the tracee: argv[2]; of a sequential trace event, the process or port in its term */
+    ERL_NIF_TERM extra;       /* the option `extra`: the value of a result, the receiver of a message, … */
+    struct encode_function f; /* the function of a call or a result */
+    const ERL_NIF_TERM *args; /* the arguments of a call */
     struct lane *lane;
 };
 
@@ -89,8 +89,8 @@ void traced_pause(ErlNifEnv *env, ERL_NIF_TERM process, struct stack_function f,
 void traced_yield(ErlNifEnv *env);
 
 /*
- * Counts the result that a call owes, or that a result gives. The VM keeps a frame for each return trace, so lost
- * events count, too.
+ * Counts the result that a call owes, or a result that has come. The VM keeps a stack frame for each call whose return
+ * is traced, so lost events count, too.
  */
 static ALWAYS void traced_count_owed(const struct traced *t)
 {
@@ -124,9 +124,9 @@ static ALWAYS bool traced_admit(const struct traced *t)
 /* ---- what its match specification says --------------------------------------------------------------------------- */
 
 /*
- * Finds the result of the match specification in the options. Few events have one, so the size of the map is read
- * first: this costs less than a failed lookup. But nearly every received message has one, its sender, so the size is
- * not read for received messages.
+ * Finds the result of the match specification in the options. Few events have such a result, so the size of the map is
+ * read first: this costs less than a failed lookup. For nearly every received message the result is the sender, so the
+ * size is not read for received messages.
  */
 static ALWAYS bool traced_result(const struct traced *t, ERL_NIF_TERM *ret)
 {
@@ -143,12 +143,12 @@ static ALWAYS bool traced_result(const struct traced *t, ERL_NIF_TERM *ret)
 }
 
 /*
- * Returns true if the result of a match specification says that the call owes a result (RULE_OWES). Then also removes
- * that from *result: what remains is the result of the probe's own specification, or `true` if it has none.
+ * Returns true if the result of a match specification says that the call owes a result (RULE_OWES). If so, reduces
+ * *result to the result of the probe's own specification, or to `true` if the probe has none.
  */
 bool traced_strip_owes(ErlNifEnv *env, ERL_NIF_TERM *result);
 
-/* Finds what the probe's own specification adds to the event. Returns false if it adds nothing. */
+/* Finds the term that the probe's own match specification adds to the event. Returns false if it adds no term. */
 static ALWAYS bool traced_addition(const struct traced *t, ERL_NIF_TERM *ret)
 {
     return traced_result(t, ret) && !(__builtin_expect(t->rules & RULE_OWES, 0) && traced_strip_owes(t->env, ret) &&
@@ -200,7 +200,7 @@ static ALWAYS uint8_t *traced_put(const struct traced *t, struct encoder *e, uin
     case ETW_LAYOUT_LABEL:
         return traced_put_terms(e, at, argv[2], argv[3]);
     case ETW_LAYOUT_TERM:
-    case ETW_LAYOUT_OWN: /* no trace tag has this layout or the next ones */
+    case ETW_LAYOUT_OWN: /* no trace tag has this layout or one of the following */
     case ETW_LAYOUT_LOST:
     case ETW_LAYOUT_TALLY:
     case ETW_LAYOUT_NO_FRAME:
@@ -210,8 +210,8 @@ static ALWAYS uint8_t *traced_put(const struct traced *t, struct encoder *e, uin
 }
 
 /*
- * Encodes the result of a match specification. A stack trace can be long, so it also gets the bytes that the event did
- * not use.
+ * Encodes the result of a match specification. The result may be a long stack trace, so it also gets the bytes that the
+ * event did not use.
  */
 static ALWAYS uint8_t *traced_put_result(struct encoder *e, uint8_t *at, ERL_NIF_TERM result, size_t taken)
 {
@@ -221,7 +221,7 @@ static ALWAYS uint8_t *traced_put_result(struct encoder *e, uint8_t *at, ERL_NIF
     return encode_term(e, at, TRACER_MS_BYTES + (taken < most ? most - (uint32_t)taken : 0), result);
 }
 
-/* Encodes what the probe's own specification adds, behind the event, which has taken `taken` bytes. */
+/* Encodes the term that the probe's own match specification adds. taken: the bytes of the event before that term. */
 static ALWAYS uint8_t *traced_put_addition(const struct traced *t, struct encoder *e, uint8_t *at, size_t taken)
 {
     ERL_NIF_TERM result;
@@ -232,8 +232,8 @@ static ALWAYS uint8_t *traced_put_addition(const struct traced *t, struct encode
 }
 
 /*
- * Charges a large event to the time slice of its process. A port has no time slice: its messages come in the
- * environment of the port.
+ * Charges a large event to the time slice of its process. Events of a port are not charged, because a port has no time
+ * slice.
  */
 static ALWAYS void traced_charge(const struct traced *t, size_t bytes)
 {

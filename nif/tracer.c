@@ -81,7 +81,7 @@ static void count_no_lane(void)
     atomic_fetch_add_explicit(&lanes.no_lane, 1, memory_order_relaxed);
 }
 
-/* Counts an event of a thread without a lane, unless the limit was reached. */
+/* Counts an event of a thread without a lane. After the limit was reached, counts nothing. */
 static void count_without_lane(uint32_t rules)
 {
     if (!(rules & RULE_OVER))
@@ -117,8 +117,8 @@ static __attribute__((noinline)) ERL_NIF_TERM enabled_by_rules(uint32_t rules, E
 }
 
 /*
- * Answers for a session that is not live: `trace` if its state is `trial`, else `otherwise`. In the trial session the
- * worker measures what a call costs: the VM does everything that it does for a traced call, and the NIF nothing.
+ * Returns the answer for a session that is not live: `trace` if its state is `trial`, else `otherwise`. In the trial
+ * session the worker measures what the VM needs for a traced call, so the NIF does nothing.
  */
 static ERL_NIF_TERM trial_or(ERL_NIF_TERM state, ERL_NIF_TERM otherwise)
 {
@@ -126,8 +126,8 @@ static ERL_NIF_TERM trial_or(ERL_NIF_TERM state, ERL_NIF_TERM otherwise)
 }
 
 /*
- * Decides about a call. local: the process has the flag `call`, so the VM asks enabled_call/3. The VM asks enabled/3
- * about a call in meta.
+ * Decides about a call. local: the call has local tracing, so the VM asks enabled_call/3. For a call with meta tracing
+ * the VM asks enabled/3.
  */
 static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
 {
@@ -143,7 +143,8 @@ static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
             return atom_discard;
     }
     const uint32_t applied = RULE_OVER | RULE_STUCK | RULE_HALT | RULE_BUDGET | RULE_ASKED,
-                   early = RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* without RULE_EARLY, left to trace/5 */
+                   early =
+                       RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* trace/5 applies them without RULE_EARLY */
     if (__builtin_expect((rules & (rules & RULE_EARLY ? applied | early : applied)) == 0, 1))
         return atom_trace;
     return enabled_by_rules(rules, argv[2]);
@@ -165,8 +166,8 @@ static bool is_outside(const ERL_NIF_TERM argv[])
 }
 
 /*
- * Returns true if trace/5 must tell the owner that a process gets or loses a name. A process that exits has no name
- * that the owner could ask for, and its exit may be its first event.
+ * Returns true if trace/5 must tell the owner that a process gets or loses a name. The owner needs the name if exits
+ * are traced: an exit may be the first event of a process, and then the owner can no longer look up the name.
  */
 static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 {
@@ -174,8 +175,8 @@ static bool names_process(uint32_t rules, ERL_NIF_TERM tag)
 }
 
 /*
- * Rejects early the events that trace/5 would reject anyway, and counts them as lost. Charges nothing for the others:
- * trace/5 does that, and may still ignore them.
+ * Rejects events that trace/5 would reject anyway, and counts the lost ones. Charges nothing for the other events:
+ * trace/5 does that, and may still ignore the event.
  */
 ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {
@@ -193,7 +194,7 @@ ERL_NIF_TERM tracer_enabled_event(ErlNifEnv *env, int argc, const ERL_NIF_TERM a
         return atom_trace; /* trace/5 applies the other rules */
     if (__builtin_expect((rules & (RULE_CLOSED | RULE_RATE | RULE_FULL)) == 0, 1))
         return atom_trace;
-    /* trace/5 decides, because only it knows the function, and so whether anybody asked for this result. */
+    /* Only trace/5 knows the function of this result, and so whether the client asked for it. */
     if (rules & RULE_UNASKED && tag_of(argv[0])->layout == ETW_LAYOUT_RETURN)
         return atom_trace;
     struct lane *lane = lane_mine();
@@ -226,10 +227,10 @@ ERL_NIF_TERM tracer_enabled(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 /* ---- trace: argv is tag, state, tracee, term, options ------------------------------------------------------------ */
 
 /*
- * Finds the tracee of a sequential trace event: the process or port that sent, received or printed. The tracee is []
- * unless it is a local pid or port. Returns false if the event must be dropped, because a process of ours is involved
- * or nobody asked for its label. The label takes the tracee's place in the arguments; it may be any term, so no
- * reference to it may be kept.
+ * Finds the tracee of a sequential trace event: the process or port that sent, received or printed. If that is not a
+ * local pid or port, the tracee is []. Returns false if the event must be dropped, because an excluded process is
+ * involved or nobody asked for its label. For these events the VM passes the label instead of the tracee. The label may
+ * be any term, so it must not be kept as a raw term.
  */
 static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ERL_NIF_TERM *ret_who)
 {
@@ -248,7 +249,7 @@ static bool seq_tracee(ErlNifEnv *env, ERL_NIF_TERM label, ERL_NIF_TERM info, ER
     return !gate_excludes(parts[2]) && !gate_excludes(parts[3]);
 }
 
-/* Finds the tracee and what else the event names. Returns false if nobody wants the event. */
+/* Finds the tracee and the extra term of an event. Returns false if the event must be ignored. */
 static ALWAYS bool begin_event(struct traced *t)
 {
     const struct tag *tag = t->tag;
@@ -266,7 +267,7 @@ static ALWAYS bool begin_event(struct traced *t)
     return tag->kind != ETW_RETURN_TO || !gate_excludes(who);
 }
 
-/* Finds the lane of this thread. Returns false, and counts the event, if there are too many threads. */
+/* Finds the lane of this thread. If no lane is left, counts the event in lanes.no_lane and returns false. */
 static ALWAYS bool find_lane(struct traced *t)
 {
     t->lane = lane_mine();
@@ -275,7 +276,7 @@ static ALWAYS bool find_lane(struct traced *t)
     return t->lane;
 }
 
-/* Writes the frame of an admitted event. read: not NULL if the views of requests read the event. */
+/* Writes the frame of an admitted event. read: for the views of requests, what they read of the event; else NULL. */
 static ALWAYS ERL_NIF_TERM send_event(struct traced *t, const struct requests_read *read)
 {
     struct ring *ring = &t->lane->ring;
@@ -289,7 +290,7 @@ static ALWAYS ERL_NIF_TERM send_event(struct traced *t, const struct requests_re
     uint8_t *at = read ? routes_put_request(t, e, frame.next, read) : traced_put(t, e, frame.next);
     if (!read)
         at = traced_put_addition(t, e, at, (size_t)(at - frame.at));
-    /* Reload the tick and the flags, so that they occupy no registers during the encoding */
+    /* Reload the tick and the flags, so that the compiler need not keep them in registers during the encoding. */
     frame.tick = e->tick, frame.flags = e->flags;
     size_t bytes = (size_t)(at - frame.at);
     frame_end(ring, frame, at, t->tag->kind);
@@ -301,7 +302,7 @@ static ALWAYS ERL_NIF_TERM send_event(struct traced *t, const struct requests_re
     return atom_ok;
 }
 
-/* The rules that make an event take a route of its own, or that only some events need. */
+/* The rules that push_event() does not apply. If one of them is set, trace_by_route() handles the event. */
 #define RULES_OF_ROUTES (RULE_ROUTE | RULE_INSIDE | RULE_REQUESTS | RULE_TRIGGER | RULE_OWES)
 
 /* Sends an event, if it is admitted. Most events come here. */
@@ -333,7 +334,7 @@ static ALWAYS struct encode_function read_arity(ErlNifEnv *env, ERL_NIF_TERM ter
     return (struct encode_function){mfa[0], mfa[1], arity % ENCODE_BARE};
 }
 
-/* Counts the result that a call owes or a result gives. Returns false if the event must not be shown. */
+/* Counts the result that a call owes, or a result that has come. Returns false if the event must not be shown. */
 static ALWAYS bool count_results(const struct traced *t)
 {
     if (!traced_is_known(t))
@@ -345,7 +346,7 @@ static ALWAYS bool count_results(const struct traced *t)
     return true;
 }
 
-/* Returns true if events are counted by function under the rules of most clients, and no filter hides any. */
+/* Returns true if calls and results are counted by function under the most frequent rules, without a filter. */
 static ALWAYS bool only_counts(uint32_t rules)
 {
     return (rules & ~(uint32_t)(RULE_KINDS | RULE_RETURNS)) == (RULE_EARLY | RULE_PLAIN | ROUTE_TALLY) &&
@@ -398,7 +399,7 @@ static ALWAYS ERL_NIF_TERM push_request(struct traced *t)
     return find_lane(t) && routes_admit_request(t, &read) ? send_event(t, &read) : atom_ok;
 }
 
-/* Takes the steps of the event's route. Sends the event if they admit it. */
+/* Counts, holds, keeps or sends an event, as its route says. */
 static ALWAYS ERL_NIF_TERM push_by_route(struct traced *t)
 {
     const enum gate_route route = gate_route(t->rules);
@@ -446,8 +447,8 @@ static ALWAYS ERL_NIF_TERM trace_by_route(ErlNifEnv *env, uint32_t rules, const 
 }
 
 /*
- * Calls, results and messages have their own inlined copies of push_event(), with a constant tag. Calls under the rules
- * of most clients also have a copy with constant rules.
+ * Calls, results and messages have their own inlined copies of push_event(), with a constant tag. Calls under the most
+ * frequent rules also have a copy with constant rules.
  */
 #define RULES_OF_MOST (RULE_EARLY | RULE_PLAIN)
 
@@ -505,7 +506,7 @@ static __attribute__((noinline)) ERL_NIF_TERM push_other(ErlNifEnv *env, uint32_
 {
     if (names_process(rules, argv[0])) {
         tell_name(env, argv);
-        if (rules & RULE_INSIDE && is_outside(argv)) /* enabled/3 applies this rule to all other events */
+        if (rules & RULE_INSIDE && is_outside(argv)) /* the enabled callbacks apply this rule to all other events */
             return atom_ok;
     }
     return trace_by_route(env, rules, argv, tag_of(argv[0]));

@@ -5,9 +5,10 @@
  *
  * The callbacks run on any thread of the VM, concurrently, sometimes without a process and with locks of the VM held.
  * They therefore never allocate, lock, send a message or depend on another process, and their only system call is the
- * bell's. The VM calls two of them for each event: an enabled function, which may reject it before the VM builds its
- * term, and trace/5, which pushes it. Exactly one of them charges and counts the event (gate.h). trace_call/5 and
- * similar callbacks are left out on purpose, because the VM would call them wrongly.
+ * bell's. The VM calls two of them for each event. The first is enabled/3 or one like it, which may reject the event
+ * before the VM builds its term. The second is trace/5, which pushes the event. Exactly one of the two charges and
+ * counts the event (gate.h). trace_call/5 and similar callbacks are left out on purpose, because the VM would call them
+ * wrongly.
  */
 #ifndef ETRACE_TRACER_H
 #define ETRACE_TRACER_H
@@ -19,9 +20,9 @@
 #include "imm.h"
 #include "lane.h"
 
-/* Bytes for the result of a match specification, in addition to those that the event's terms leave unused. */
+/* Bytes for the result of a match specification, in addition to the bytes that the event's terms do not use. */
 #define TRACER_MS_BYTES 256
-/* The longest frame is this plus the limit of captured bytes. */
+/* The longest frame has this number of bytes plus the limit for encoded terms (encode_limits.bytes). */
 #define TRACER_RESERVE (FRAME_RESERVE + ENCODE_FUNCTION + 2 * ENCODE_OVERRUN + TRACER_MS_BYTES)
 
 typedef ERL_NIF_TERM tracer_function(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]);
@@ -31,6 +32,7 @@ tracer_function tracer_enabled_call;  /* enabled_call/3 */
 tracer_function tracer_enabled_event; /* the other enabled_X/3: send, receive, procs, ports, … */
 tracer_function tracer_trace;         /* trace/5 */
 
+/* Returns the tracee as it is written in frames. word: the raw term of a pid or port. */
 static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
 {
     if (__builtin_expect(imm_known, 1)) {
@@ -42,8 +44,8 @@ static ALWAYS uint64_t tracer_tracee_data(ErlNifEnv *env, ERL_NIF_TERM word)
 }
 
 /*
- * Returns the tracee for the next frame of a lane. The caller must write that frame, because the lane now remembers
- * `who` as its last tracee.
+ * Returns the tracee for the next frame of a lane, and queues a new tracee for naming. The caller must write that
+ * frame, because the lane now has `who` as the tracee of its last frame.
  */
 static ALWAYS uint64_t tracer_tracee(ErlNifEnv *env, struct lane *lane, ERL_NIF_TERM who)
 {
