@@ -11,10 +11,10 @@ static uint64_t read_counter(const _Atomic uint64_t *counter)
 }
 
 /*
- * Moves the watermark before a tick. Every frame up to the watermark must be in this batch or in an earlier one. Three
- * groups of frames are not: frames that a producer was writing when read_lane() read its ring (not earlier than the
- * ring's tick), frames that began after the clock was read (the slack allows for a store that was not visible yet), and
- * frames that did not fit.
+ * Moves the watermark before a tick. Every frame up to the watermark must be in this batch or in an earlier one. So the
+ * watermark must stay before three groups of frames: frames that a producer was writing when read_lane() read its ring
+ * (their ticks are not earlier than the ring's tick), frames that began after the clock was read (the slack allows for
+ * a store that was not visible yet), and frames that did not fit.
  */
 static void keep_before(uint64_t *watermark, uint64_t tick)
 {
@@ -25,10 +25,10 @@ static void keep_before(uint64_t *watermark, uint64_t tick)
 static void read_lane(struct lane *lane, struct batch_part *ret_part)
 {
     /*
-     * The part is exact if `seen` did not change during the other loads and the ring was not busy. All loads but the
-     * last are acquire loads. An event in the first count implies that this thread sees the busy mark, the frame, or
-     * the loss. A visible frame or loss is in the second count. The second load needs no order of its own, because no
-     * load moves before an acquire load.
+     * The part is exact if the first and the last load of `seen` are equal and the ring was not busy. All loads except
+     * the last are acquire loads. If the first load counts an event, this thread then sees the busy mark, the frame or
+     * the loss of the event. If this thread sees the frame or the loss of an event, the last load counts the event. The
+     * last load needs no order of its own, because no load moves before an acquire load.
      */
     struct batch_part *part = ret_part;
     uint64_t seen = atomic_load_explicit(&lane->ring.seen, memory_order_acquire);
@@ -56,8 +56,8 @@ static uint64_t give_room(struct batch_plan *plan, uint32_t slot, uint64_t most,
 }
 
 /*
- * Shares the room equally among the rings. A later ring also gets the room that earlier rings leave; each batch starts
- * with another ring.
+ * Shares the room equally among the rings. If a ring needs less than its share, the rings after it get the rest. Each
+ * batch starts with another ring.
  */
 static void share_room(const struct batch_state *state, uint64_t room, struct batch_plan *plan)
 {

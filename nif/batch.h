@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects the frames of all rings into one batch: decides how many bytes of each ring fit and how far the watermark
- * may advance. It uses no function of the VM.
+ * Collects the frames of all rings in one batch: decides how many bytes of each ring fit and how far the watermark may
+ * advance. It uses no function of the VM.
  *
  * There are two steps, because the caller allocates the batch between them. batch_plan() reads the rings and decides.
- * batch_write() copies the frames and returns their bytes to the producers. The same thread runs both steps, and no
- * other thread runs either meanwhile.
+ * batch_write() copies the frames and lets the producers overwrite their bytes. The same thread runs both steps, and
+ * meanwhile no other thread runs one of them.
  */
 #ifndef ETRACE_BATCH_H
 #define ETRACE_BATCH_H
@@ -23,7 +23,7 @@ struct batch_clock {
 /* State that the owner keeps between batches. */
 struct batch_state {
     uint64_t seq, watermark;
-    uint64_t latest; /* a tick that is not earlier than that of any frame sent */
+    uint64_t latest; /* not earlier than the tick of any sent frame */
     uint64_t told_no_lane;
     uint32_t turn; /* the ring that gets its share first when not everything fits */
 };
@@ -34,7 +34,7 @@ struct batch_plan {
     uint64_t watermark, latest, no_lane;
     const uint8_t *own;
     uint32_t own_bytes, lanes, sections, flags;
-    /* more: the rings still hold frames; held: some sent or waiting events are later than the watermark */
+    /* more: frames are left in the rings. held: some events, sent or in a ring, are later than the watermark. */
     bool more, held;
     bool wanted; /* the batch has news, so the owner should send it */
     struct batch_part {
@@ -48,9 +48,9 @@ struct batch_plan {
 };
 
 /*
- * Plans a batch. clock: read by the caller before. most: bytes of the whole batch; a larger first frame is sent anyway,
- * so there is always progress. own: the owner's complete sections, which come first. last: no new event will come, so
- * this becomes the last batch unless frames are left over or a thread is still processing an event.
+ * Plans a batch. clock: the clocks, which the caller has read before. most: the most bytes of the batch; a first frame
+ * that is larger is sent anyway, so there is always progress. own: the sections that the owner adds in front. last: no
+ * new event will come. This batch is then marked as the last if no frames are left and no thread processes an event.
  */
 void batch_plan(const struct batch_state *state, const struct batch_clock *clock, uint64_t slack, size_t most,
                 const uint8_t *own, uint32_t own_bytes, bool last, struct batch_plan *ret_plan);

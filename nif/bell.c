@@ -28,7 +28,7 @@ static ERL_NIF_TERM atom_ready_input, atom_owing;
 
 #if defined(__linux__)
 
-/* A futex, because other code in the node could close a descriptor, and the wait would then end with an error. */
+/* A futex and not a pipe, because other code in the node could close the descriptors of a pipe. */
 static _Atomic uint32_t struck;
 
 static bool open_wakeup(void)
@@ -41,7 +41,7 @@ static void close_wakeup(void)
 }
 
 /*
- * Waits for the next strike. The kernel compares the word again, so a strike just before the system call ends the wait
+ * Waits for the next strike. The kernel compares the futex again, so a strike just before the system call ends the wait
  * at once.
  */
 static bool await_strike(void)
@@ -92,7 +92,7 @@ static void wake_ringer(void)
 #endif
 
 /*
- * Makes visible what each producer stored before it loaded `armed`.
+ * Makes all stores visible that a producer made before it loaded `armed`.
  *
  * A producer stores the ring's head and then loads `armed`. Only the compiler keeps that order; any processor may
  * execute the load first. The owner stores `armed` and then loads the heads. Without a barrier each could miss the
@@ -107,8 +107,8 @@ static void sync_producers(void)
         return;
 #endif
     /*
-     * Without that system call, wait for tick_slack(). A store leaves a running processor within a fraction of that
-     * time, and an interrupted one at once. No processor executes a load that long before an earlier store is visible.
+     * Without membarrier(), wait for tick_slack(). A store becomes visible within a fraction of that time, and at once
+     * when the thread is interrupted. No processor executes a load that long before an earlier store is visible.
      */
     for (uint64_t begin = tick_now(), slack = tick_slack(); tick_now() - begin < slack;)
         ;

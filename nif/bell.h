@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Wakes the owner at the first event after it went to sleep, and when a ring becomes half full before the owner drains
- * it.
+ * Wakes the owner at the first event after the owner went to sleep, and when a ring becomes half full before the owner
+ * drains it.
  *
- * A callback may not send messages. So a producer only wakes a thread of our own, and only while the bell is armed;
- * that thread sends the message to the owner. It runs from the first bell_open() to the unload, when no producer can
- * run. A message to a dead owner is lost without harm.
+ * A callback may not send messages. So a producer only wakes a thread of this library, and only while the bell is
+ * armed. That thread sends the message to the owner. The thread runs from the first bell_open() until the library is
+ * unloaded, when no producer can run. A message to a dead owner is lost without harm.
  *
- * enif_select() could replace the thread, but on OTP 29 it can delay other descriptors that the schedulers poll, such
- * as the client's socket: while the schedulers are busy, they may not poll them for ten seconds after an event.
+ * enif_select() could replace the thread, but on OTP 29 it can delay other descriptors, such as the client's socket:
+ * busy schedulers may not poll the other descriptors for ten seconds after an event.
  */
 #ifndef ETRACE_BELL_H
 #define ETRACE_BELL_H
@@ -20,12 +20,12 @@
 #include "hidden.h"
 
 /*
- * The owner arms the bell before it sleeps, and so does a ring that fills (ring.h). The struct has a cache line of its
- * own, because every producer reads `armed` after every frame.
+ * The owner arms the bell before it sleeps, and a ring that is half full arms it too (ring.alarm). The struct has a
+ * cache line of its own, because every producer reads `armed` after every frame.
  */
 extern HIDDEN struct bell {
     _Alignas(64) _Atomic bool armed;
-    _Atomic bool asked; /* a question is open, and the process of bell_answers() has not been told */
+    _Atomic bool asked; /* bell_ask() has announced a question, and the bell has not sent the message for it */
 } bell;
 
 void bell_load(ErlNifEnv *env);
@@ -35,14 +35,14 @@ void bell_unload(void);
 bool bell_open(ErlNifEnv *env);
 
 /*
- * Arms the bell. Afterwards a producer sees the armed bell, or the caller sees the producer's frame: the caller must
- * look at the rings next and call bell_disarm() if one has a frame. False: the bell's thread has ended, so the owner
- * must poll the rings.
+ * Arms the bell. The caller must look at the rings next, and call bell_disarm() if a ring has a frame. A producer
+ * either sees the armed bell, or its frame is visible to that look. Returns false if the bell's thread has ended: then
+ * the owner must poll the rings.
  */
 bool bell_arm(void);
 void bell_disarm(void);
 
-/* Wakes the bell's thread, bell_strike() only if the bell is armed. Any thread may call this, in any callback. */
+/* Both wake the bell's thread, bell_strike() only if the bell is armed. Any thread may call them in a callback. */
 void bell_strike(void);
 void bell_wake(void);
 

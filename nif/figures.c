@@ -43,7 +43,7 @@ static void put_function_row(ErlNifEnv *env, const struct rows_growth *g, const 
     put_tally(env, &f, &figures, buckets, at);
 }
 
-/* Returns true if the figures of a key grew. Others only add to the sums of all events. */
+/* Returns true if the figures of a key grew. If only its numbers of seen or hidden events grew, it gets no frame. */
 static bool has_grown(const struct etw_row *row)
 {
     bool any = false;
@@ -75,7 +75,7 @@ static void put_key_row(ErlNifEnv *env, const struct rows_growth *g, const struc
     *at = apart_end(*at, to + bytes, ETW_ROW);
 }
 
-/* Puts how many events were seen and hidden. They belong to no function. */
+/* Writes a frame without a function, with the numbers of events that were seen and hidden. */
 static void put_totals(ErlNifEnv *env, uint8_t **at)
 {
     const struct etw_tally all = tally_totals();

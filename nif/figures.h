@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the frames of figures: the growth of the rows of functions or keys (tally.h) since the last round, and calls
- * that a counter of the VM has counted. They belong to the owner's section of a batch.
+ * Makes the frames with figures: the growth of the rows of functions or keys (tally.h) since the last round, and the
+ * calls that a counter of the VM has counted. These frames belong in the owner's section of a batch.
  */
 #ifndef ETRACE_FIGURES_H
 #define ETRACE_FIGURES_H
@@ -9,7 +9,7 @@
 #include "by.h"
 #include "frame.h"
 
-/* The most bytes that figures_put() puts */
+/* The most bytes that one figures_put() writes. */
 #define FIGURES_FRAME (BY_BYTES + ROWS_VALUES * ETW_BUCKETS * sizeof(struct etw_bucket) + 1024)
 
 /*
@@ -28,16 +28,16 @@ static inline uint8_t *apart_end(uint8_t *at, uint8_t *end, enum etw_kind kind)
 }
 
 /*
- * Takes the next row of this round, like tally_take(). Puts the frames for it, if there are any, and moves *at behind
- * them. With keys, the end of the round has the frame of all events. The owner calls it; when the owner cannot run any
- * more, leftover.c does.
+ * Takes the next row of this round, like tally_take(). Writes the frames of the row at *at, if it has any, and moves
+ * *at behind them. If events are counted by keys, writes at the end of the round a frame with the numbers of all
+ * events. The owner calls it; when the owner can no longer run, leftover.c calls it.
  */
 enum rows_took figures_put(ErlNifEnv *env, int64_t *work, uint8_t **at);
 
 /*
- * Puts a notice about the counted calls that began a second ago or earlier and have not returned, and moves *at behind
- * the notice. Returns the process of the oldest of these calls, or 0 if there are none. The notice belongs behind the
- * last figures of a trace.
+ * Writes a notice about the counted calls that began at least a second ago and have not returned, and moves *at behind
+ * the notice. Returns the process of the oldest of these calls, or 0 if there is no such call. The notice belongs
+ * behind the last figures of a trace.
  */
 ERL_NIF_TERM figures_put_waits(ErlNifEnv *env, uint8_t **at);
 

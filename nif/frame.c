@@ -2,8 +2,8 @@
 #include "frame.h"
 
 /*
- * Writes the loss counters as an ETW_LOST frame. The frame needs no tracee; only the first frame of a ring must have
- * one, which is 0 here.
+ * Writes the loss counters as an ETW_LOST frame. Only the first frame of a ring or a segment must have a tracee; then
+ * the tracee of the ETW_LOST frame is 0.
  */
 static void tell_losses(struct ring *ring, uint64_t tick)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes frames into a ring, and finds the boundaries of frames that are in one. etrace_wire.h describes the layout.
+ * Writes frames into a ring, and finds the boundaries of frames in a ring. etrace_wire.h describes the layout.
  *
- * The producer calls frame_begin(), which writes the head; then it writes the function and the terms; then it calls
- * frame_end(), which completes the head and publishes the frame. It must have checked ring_has_room() before, and may
- * write at most the ring's `need` minus FRAME_RESERVE bytes.
+ * The producer calls frame_begin(), which writes the head. Then it writes the function and the terms. Then it calls
+ * frame_end(), which completes the head and publishes the frame. The producer must have checked ring_has_room() before
+ * that, and may write at most the ring's `need` minus FRAME_RESERVE bytes.
  */
 #ifndef ETRACE_FRAME_H
 #define ETRACE_FRAME_H
@@ -15,7 +15,7 @@
 #error "frames are little-endian, and are written as the processor holds them"
 #endif
 
-/* Bytes of an ETW_LOST frame and of the longest frame head after it. */
+/* Enough bytes for an ETW_LOST frame and the longest head of the frame after it. */
 #define FRAME_RESERVE 128
 
 /* Passed by value, so that the compiler keeps it in registers. */
@@ -51,7 +51,7 @@ static inline uint8_t *put64(uint8_t *at, uint64_t value)
     return at + sizeof value;
 }
 
-/* Writes an ETW_LOST frame first if events were lost, and a head with its full tick or tracee. */
+/* Begins a frame that needs its full tick or tracee. If events were lost, writes an ETW_LOST frame before it. */
 struct frame frame_begin_slowly(struct ring *ring, uint64_t tick, uint64_t tracee);
 
 static inline struct frame frame_begin(struct ring *ring, uint64_t tick, uint64_t tracee)
@@ -88,15 +88,15 @@ static inline void frame_end(struct ring *ring, struct frame frame, const uint8_
 /* ---- drain ------------------------------------------------------------------------------------------------------- */
 
 struct frame_cut {
-    uint64_t to;   /* the end of the last frame that fits; with `least`, of the first frame if none fits */
-    uint64_t tick; /* a tick not later than that of the frame before `to` */
-    uint64_t next; /* a tick not later than that of the frame at `to` */
+    uint64_t to;   /* the end of the last frame that fits, or of the first frame (see `least`) */
+    uint64_t tick; /* not later than the tick of the frame before `to` */
+    uint64_t next; /* not later than the tick of the frame at `to` */
 };
 
 /*
- * Finds where to cut a view so that at most `bytes` lie before the cut. It starts from the view's tail_tick and adds up
- * the ticks between frames. It walks only over the bytes before the cut, because the drain calls it for every full
- * ring.
+ * Finds where to cut a view of a ring so that at most `bytes` bytes lie before the cut. least: if not even the first
+ * frame fits, cut behind the first frame. Reads only the frames before the cut, because the drain calls it for every
+ * full ring.
  */
 struct frame_cut frame_cut(const struct ring *ring, const struct ring_view *view, uint64_t bytes, bool least);
 

@@ -65,7 +65,7 @@ struct lane {
 
     /* The counters that the drain reported last. Only the drain uses these fields. */
     uint64_t told_seen, told_overwritten;
-    bool told_amid; /* the thread was processing an event at that report, so its counters may have been incomplete */
+    bool told_amid; /* the thread was processing an event then, so the reported counters may be incomplete */
 };
 
 /* A round: one report of all figures (rows.h), made by several calls of the owner. Only the drain uses it. */

@@ -143,8 +143,7 @@ static ALWAYS ERL_NIF_TERM enabled_call(const ERL_NIF_TERM argv[], bool local)
             return atom_discard;
     }
     const uint32_t applied = RULE_OVER | RULE_STUCK | RULE_HALT | RULE_BUDGET | RULE_ASKED,
-                   early =
-                       RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* trace/5 applies them without RULE_EARLY */
+                   early = RULE_CLOSED | RULE_RATE | RULE_LIMIT | RULE_FULL; /* without RULE_EARLY: for trace/5 */
     if (__builtin_expect((rules & (rules & RULE_EARLY ? applied | early : applied)) == 0, 1))
         return atom_trace;
     return enabled_by_rules(rules, argv[2]);
