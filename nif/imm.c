@@ -103,7 +103,7 @@ static bool others_are_known(ErlNifEnv *env)
            !imm_is_pid(imm_nil) && !imm_is_port(imm_nil);
 }
 
-/* Makes local pids and ports of any number from the node and the creation of a real pid. */
+/* Makes local pids and ports with any number. `form` has the node name and the creation of a real pid. */
 struct maker {
     ErlNifEnv *env;
     uint8_t form[512];
@@ -121,7 +121,7 @@ static bool make_identifier(struct maker *maker, bool port, uint32_t number, uin
     return enif_binary_to_term(maker->env, maker->form, bytes, ret_term, 0) == bytes;
 }
 
-/* Finds from the position of each bit how the VM rotates the low bits, and checks the result with more numbers. */
+/* Finds how the VM rotates the low bits, by making a pid or port for each bit. Checks the result with more numbers. */
 static bool learn_turn(struct maker *maker, bool port, struct imm_turn *ret_turn)
 {
     static const uint32_t numbers[] = {0, 1, 80, 32767, 32768, 1000000, 0x05555555, 0x07ffffff};

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. Their word is the
- * value, not a pointer.
+ * Reads immediate terms by their tag bits: small integers, atoms, local pids, local ports, and []. The word of such a
+ * term (ERL_NIF_TERM) is its value, not a pointer.
  *
- * The tag bits are not part of the VM's public interface. imm_check() therefore verifies them at load on the running
- * VM. If they differ, imm_known stays false, and all code uses enif_* instead. No code follows a word that points into
- * a heap. Comparing the words of two immediates is correct on any VM.
+ * The tag bits are not part of the VM's public interface. imm_check() therefore verifies them on the running VM when
+ * the library is loaded. If they differ, imm_known stays false, and all code uses enif_* instead. No code dereferences
+ * a word that is a pointer. Comparing the words of two immediate terms is correct on any VM.
  */
 #ifndef ETRACE_IMM_H
 #define ETRACE_IMM_H
@@ -19,10 +19,10 @@
 extern HIDDEN bool imm_known;
 extern HIDDEN ERL_NIF_TERM imm_nil; /* the word of [] */
 /*
- * Masks that save a test of imm_known for each term. If imm_known is false they are 0: then no word looks like a small
- * integer, and every word has the tag of a pointer.
+ * Masks that save a test of imm_known for each term. If imm_known is false, the masks are 0. Then no term looks like a
+ * small integer, and every term looks like a pointer.
  */
-extern HIDDEN uint64_t imm_bytes; /* small integers below it are encoded in one byte: 128, or 0 */
+extern HIDDEN uint64_t imm_bytes; /* smaller nonnegative integers are encoded in one byte: 128, or 0 */
 /* The bits of a word that distinguish immediates, lists and other pointers: 3, or 0 */
 extern HIDDEN uint32_t imm_tags;
 /* The bits that distinguish small integers (IMM_SMALL) and atoms from all terms but []: 15, or 0 */
@@ -72,8 +72,8 @@ static inline uint64_t imm_natural(ERL_NIF_TERM t)
 }
 
 /*
- * The VM spreads neighbouring numbers over its tables of processes and ports: it rotates the low bits of the number, as
- * many as the table needs. imm_check() finds how many bits it rotates, and by how many places.
+ * The VM spreads consecutive numbers of processes and ports over its tables: it rotates the low bits of a number, as
+ * many as the size of the table has. imm_check() finds how many bits the VM rotates, and by how many places.
  */
 struct imm_turn {
     uint64_t mask;     /* the rotated bits */
@@ -102,8 +102,8 @@ static inline uint64_t imm_port(ERL_NIF_TERM t)
 void imm_check(ErlNifEnv *env);
 
 /*
- * Returns a local pid or port as the tracee of a frame, ports with ETW_TRACEE_PORT; 0 for other terms. Works without
- * imm_known.
+ * Returns a local pid or port as the tracee of a frame, a port with ETW_TRACEE_PORT. Returns 0 for another term. Does
+ * not need imm_known.
  */
 uint64_t imm_ask_tracee(ErlNifEnv *env, ERL_NIF_TERM t);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Caches the names that one ring has defined: direct-mapped tables from atoms (ERL_NIF_TERM) to ids. If an atom is not
- * in its slot, the encoder defines or redefines the slot's id in the stream and stores the atom. Only the ring's
- * producer thread uses the tables. It clears them when a session begins.
+ * in its slot, the encoder writes a definition of the slot's id to the ring and stores the atom in the slot. Only the
+ * ring's producer thread uses the tables. It clears them when a session begins.
  */
 #ifndef ETRACE_INTERN_H
 #define ETRACE_INTERN_H

@@ -3,9 +3,9 @@
  * Defines the NIF library: load and unload, the table of functions, and the functions that the owner process calls.
  * etrace_tracer.erl documents their arguments and results.
  *
- * An instance of the library serves one client, so its state is static. The module name is a placeholder: the companion
- * overwrites it in the file before it loads the file. ErlNifEntry names the oldest NIF version that has all
- * functions used here, not the version of the headers, so the file loads on every VM that can run it.
+ * An instance of the library serves one client, so its state is static. The module name is a placeholder, which is
+ * overwritten in the file before the node loads it. ErlNifEntry has the oldest NIF version with all functions that this
+ * library uses, not the version of the headers, so the file loads on every VM that can run it.
  */
 #include <erl_nif.h>
 #include <string.h>
@@ -37,12 +37,12 @@
 #define RING_MOST (1u << 30)
 #define COUNTED_BYTES 4096 /* more than the frame of tally/4 */
 
-/* The companion replaces this text in the file, so it must occur in no other place. */
+/* This text is replaced in the file, so it must not occur at another place of the file. */
 __attribute__((used)) static char module_name[] = "etrace_00000000_0";
 
 enum { NAME_HASH = 7, NAME_HASH_BYTES = 8 };
 
-#define GENERATIONS 0x3ffffffu /* a small integer on any VM; the word of one is never 0 */
+#define GENERATIONS 0x3ffffffu /* the most states: small integers on any VM, whose raw terms are never 0 */
 
 #if ERL_NIF_MINOR_VERSION < 17 && ERL_NIF_MAJOR_VERSION == 2 /* the headers of OTP 25; each node has the function */
 extern int enif_set_option(ErlNifEnv *env, int option, ...);
@@ -51,11 +51,11 @@ extern int enif_set_option(ErlNifEnv *env, int option, ...);
 
 static uint8_t nonce[NONCE_MOST];
 static size_t nonce_bytes;
-static ERL_NIF_TERM opened; /* the state that the latest open/1 or renew/1 returned; the owner passes it to each call */
+static ERL_NIF_TERM opened; /* the state that the last open/1 or renew/1 returned; the owner passes it to each call */
 /*
- * Incremented by each open/1 and renew/1. It starts at a different number in each instance: a traced process may still
- * have a return trace of an earlier instance with the same module name on its stack. That event carries the earlier
- * state, which must differ from ours.
+ * The number of the current state. Each open/1 and renew/1 increments it. Each instance starts at a different number: a
+ * traced process may still have a return trace of an earlier instance with the same module name on its stack. That
+ * event has a state of the earlier instance, which must differ from the states of this instance.
  */
 static unsigned generation;
 
@@ -64,7 +64,7 @@ static ERL_NIF_TERM nif_hello(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[
     uint8_t hash[NAME_HASH_BYTES];
     (void)argc, (void)argv;
     for (unsigned i = 0; i < NAME_HASH_BYTES; i++)
-        /* volatile: read the bytes that the janitor has patched, not a constant that the compiler has folded */
+        /* volatile: read the bytes that were replaced in the file, not a constant of the compiler */
         hash[i] = ((const volatile uint8_t *)module_name)[NAME_HASH + i];
     return enif_make_tuple2(env, make_binary(env, hash, sizeof hash), make_binary(env, nonce, nonce_bytes));
 }
@@ -203,8 +203,8 @@ static ERL_NIF_TERM owed_questions(ErlNifEnv *env)
 }
 
 /*
- * Clears RULE_HALT unless a process is halted. Clears it before the check: a callback that halts another process
- * meanwhile sets the rule after it has halted the process.
+ * Sets RULE_HALT if a process is halted, else clears the rule. Clears the rule before the check, so that it does not
+ * clear the rule of a callback that halts a process at the same time: the callback halts, then sets the rule.
  */
 static void set_halt(void)
 {
@@ -363,8 +363,8 @@ static ERL_NIF_TERM nif_doze(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[]
 }
 
 /*
- * Returns a new state for a new session after another one was destroyed. Late events of the destroyed session, such as
- * the return of a meta trace on some stack, carry the old state.
+ * Returns a new state for a new session, after another session was destroyed. Late events of the destroyed session have
+ * the old state. Such an event is the return of a meta-traced call that is still on the stack of a process.
  */
 static ERL_NIF_TERM nif_renew(ErlNifEnv *env, int argc, const ERL_NIF_TERM argv[])
 {

@@ -38,7 +38,7 @@ static inline void *pages_map(size_t bytes)
 }
 
 /*
- * Returns the next `bytes` of a mapping to the kernel, from *at on, and advances *at. These bytes are zero afterwards.
+ * Clears the next `bytes` bytes of a mapping, from *at on, by returning their pages to the kernel. Advances *at.
  * Returns false once the whole mapping is cleared. The kernel needs time for each page that was touched, so a caller
  * with little time passes few bytes.
  */

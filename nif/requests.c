@@ -5,16 +5,16 @@
 #include "frame.h"
 #include "spell.h"
 
-#define STATEM_ARITY 11 /* of gen_statem:loop_state_callback */
+#define STATEM_ARITY 11 /* the arity of gen_statem:loop_state_callback */
 #define SHORT_BYTES 64
-#define SHAPE_BYTES 512   /* an item of a shape begins within these */
+#define SHAPE_BYTES 512   /* all items of a shape (a request without its data) begin within this number of bytes */
 #define SHAPE_DEPTH 3     /* nested tuples of a shape; the client prints no more */
-#define SHAPE_ELEMENTS 10 /* of a tuple */
+#define SHAPE_ELEMENTS 10 /* elements of a tuple in a shape */
 
 static ERL_NIF_TERM atom_gen_call, atom_alias, atom_down, atom_timeout, atom_call, atom_struct;
 static ERL_NIF_TERM atom_gen_cast, atom_gen_server2, atom_handle_msg;
 static ERL_NIF_TERM atom_gen_server, atom_gen_statem, atom_state_callback;
-static ERL_NIF_TERM callbacks[4]; /* try_handle_call and so on; the first one has From */
+static ERL_NIF_TERM callbacks[4]; /* try_handle_call and similar names; only try_handle_call has the argument From */
 static bool shapes, hashes, sent;
 
 void requests_load(ErlNifEnv *env)
@@ -124,8 +124,9 @@ static uint8_t *put_short(struct encoder *e, uint8_t *at, ERL_NIF_TERM t)
 }
 
 /*
- * Encodes a reference by its hash if `hashes` is set, in a tenth of the time that its text takes. The hash has the form
- * of a reference. It only pairs events of one node, because a node writes the references of other nodes differently.
+ * Encodes a reference. If `hashes` is set, writes a hash of it in the form of a reference, which takes a tenth of the
+ * time of the real text. The client can then pair only events of one node, because another node writes the same
+ * reference differently.
  */
 static uint8_t *put_ref(struct encoder *e, uint8_t *at, ERL_NIF_TERM ref)
 {
@@ -186,8 +187,8 @@ static uint8_t *put_request(struct encoder *e, uint8_t *at, ERL_NIF_TERM request
 }
 
 /*
- * Puts {Owner, Ref, ReplyTo, Callers, {M, F, A}}. The client recognises it by its types, so the callers become an empty
- * list.
+ * Puts the message of a task, {Owner, Ref, ReplyTo, Callers, {M, F, A}}. The client recognises this message by the
+ * types of its elements, so Callers becomes an empty list.
  */
 static uint8_t *put_task(struct encoder *e, uint8_t *at, const struct requests_read *r)
 {
@@ -217,9 +218,9 @@ uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read
 /* ---- callbacks --------------------------------------------------------------------------------------------------- */
 
 /*
- * Puts the arguments of a callback of gen_server. Up to OTP 28 they are (Cache, Message, From, State), and the second
- * element of Cache is the module. Then they are (Data, State, Message, From), and the fifth element of Data is the
- * module. Only a call has From.
+ * Puts the arguments of a function that calls a callback of gen_server. Up to OTP 28 they are (Cache, Message, From,
+ * State), and the second element of Cache is the module. In later releases they are (Data, State, Message, From), and
+ * the fifth element of Data is the module. Only handle_call has From.
  */
 static uint8_t *put_callback(struct encoder *e, uint8_t *at, const ERL_NIF_TERM *args, bool is_call)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Encodes the events of `etrace requests` with only what its views read: the caller, the reference and the request. The
- * frames are ordinary ones, in which ETW_T_ELIDED replaces everything else. So the cost of an event does not depend on
- * the state of a server or on the size of a reply.
+ * Encodes the events of `etrace requests` with only the terms that its views read: the caller, the reference and the
+ * request. ETW_T_ELIDED replaces all other terms in the frame. So the cost of an event does not depend on the state of
+ * a server or on the size of a reply.
  *
- * The arguments of a callback differ between releases. Its frame has the arguments as in OTP 27, where the first one is
- * a tuple with the module.
+ * The arguments of the functions that call a server's callbacks differ between releases of OTP. The frame of such a
+ * call always has the arguments as in OTP 27, where the first argument is a tuple with the module.
  *
  * The owner sets what to encode before it sets RULE_REQUESTS; every producer reads it.
  */
@@ -29,7 +29,7 @@ enum requests_message {
 
 struct requests_read {
     enum requests_message message;
-    const ERL_NIF_TERM *elements; /* of the message */
+    const ERL_NIF_TERM *elements; /* the elements of the message, a tuple */
     ERL_NIF_TERM pid, ref;
     bool alias; /* the reference is part of a tag such as [alias | Ref] */
 };
@@ -38,9 +38,9 @@ struct requests_read {
 uint64_t requests_key(ERL_NIF_TERM ref);
 
 void requests_load(ErlNifEnv *env);
-/* Sets what is encoded. flags: enum etw_requests. */
+/* Sets how requests are encoded. flags: enum etw_requests. */
 void requests_set(uint32_t flags);
-/* Returns true if every request of this node has an event when it is sent. */
+/* Returns true if all processes of the node are traced, so every request of the node has a send event. */
 bool requests_are_sent(void);
 
 struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
@@ -51,7 +51,7 @@ struct requests_read requests_read(ErlNifEnv *env, ERL_NIF_TERM message);
 ERL_NIF_TERM requests_of_call(ErlNifEnv *env, ERL_NIF_TERM call);
 
 uint8_t *requests_put(struct encoder *e, uint8_t *at, const struct requests_read *r);
-/* Encodes a call: a callback without its state, other functions without arguments. */
+/* Encodes a call. The call of a callback has its arguments except the state; other calls have no arguments. */
 uint8_t *requests_put_call(struct encoder *e, uint8_t *at, struct encode_function f, const ERL_NIF_TERM *args);
 
 #endif

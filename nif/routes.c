@@ -11,7 +11,7 @@
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Returns true if the calls of this function never return in their process. */
+/* Returns true if the function loops (owed.h), so that nobody waits for its results. */
 static bool loops(const struct traced *t, const struct stack_function *f)
 {
     return __builtin_expect(t->rules & RULE_ENDLESS, 0) && owed_ended(f);
@@ -90,8 +90,8 @@ void routes_trigger(const struct traced *t)
 
 /*
  * Prepares lane->held to encode terms that do not become a frame now. The caller uses the place of the ring's next
- * frame as scratch space. It needs room there, but it changes neither the ring's head nor the names that the ring has
- * defined. The encoder treats the function's name as defined, so the function takes TRACED_FUNCTION bytes.
+ * frame as scratch space. So the ring must have room, but its head and its defined names do not change. The encoder
+ * treats the function's name as defined, so the function takes TRACED_FUNCTION bytes.
  */
 static struct encoder *begin_aside(const struct traced *t)
 {
@@ -103,7 +103,7 @@ static struct encoder *begin_aside(const struct traced *t)
     return e;
 }
 
-/* Returns the size of the frame of a call or a result, without tick, tracee, and definitions of names. */
+/* Returns the size that the frame of a call or a result would have without tick, tracee and definitions of names. */
 static size_t measure_frame(const struct traced *event)
 {
     ERL_NIF_TERM args[ENCODE_ARGS];
@@ -236,8 +236,9 @@ bool routes_hold(const struct traced *t)
 /* ---- inside of roots --------------------------------------------------------------------------------------------- */
 
 /*
- * Reports whether a call in meta answers a probe that is a root. Only calls of functions that are traced inside, too,
- * name their probes: {etrace_probe, Number | {Number, ...}, ...}.
+ * Reports whether a call with meta tracing opens a root. If its function is also traced inside of roots, the result of
+ * its match specification names the matching probes: {etrace_probe, Number | {Number, ...}, ...}. Otherwise every call
+ * opens a root.
  */
 static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 {
@@ -255,9 +256,9 @@ static bool opens_root(ErlNifEnv *env, ERL_NIF_TERM result)
 }
 
 /*
- * Opens or closes a call in meta. Returns false if the event is outside of every root. An event of a local function is
- * inside, because enabled_call/3 admitted its call. Only events in meta have a time stamp, because etrace sets no flag
- * for time stamps.
+ * Opens or closes a call with meta tracing. Returns false if the event is outside of every root. An event of local
+ * tracing is inside a root, because enabled_call/3 admitted its call. Events of meta tracing are recognised by their
+ * time stamp: other events have none, because etrace sets no flag for time stamps.
  */
 static bool track_inside(const struct traced *t, struct inside_closed *ret_closed)
 {
@@ -286,7 +287,8 @@ static bool track_inside(const struct traced *t, struct inside_closed *ret_close
 
 /*
  * Returns true if the event is to be sent now (ROUTE_TREES). Otherwise the event is kept until the result of the
- * outermost root, or is lost, or that result has rejected it. closed: the call that a result closes.
+ * outermost root, or is lost, or is the result of an outermost root that the filter rejects. closed: the call that a
+ * result closes.
  */
 static bool keep_or_send(const struct traced *event, const struct inside_closed *closed, bool *ret_admitted)
 {
@@ -328,7 +330,7 @@ bool routes_inside(const struct traced *t, bool *ret_admitted)
     if (tag_has_function(t->tag)) {
         if (!traced_is_known(t) || !track_inside(t, &closed))
             return false;
-    } else if (!gate_scopes(t->tag->kind)) { /* enabled/3 rejects events of scoped kinds outside of roots */
+    } else if (!gate_scopes(t->tag->kind)) { /* events of this kind are shown outside of roots, too */
         return true;
     }
     return gate_route(t->rules) != ROUTE_TREES || keep_or_send(t, &closed, ret_admitted);

@@ -14,7 +14,7 @@
 #include "etrace_wire.h"
 #include "hidden.h"
 
-#define SECRET_NAME_BYTES 64   /* a longer text is not a name */
+#define SECRET_NAME_BYTES 64   /* a longer text does not count as the name of a secret */
 #define SECRET_COOKIE_LEAST 4  /* a shorter cookie is not hidden: stars would replace every `a` or `ok` */
 #define SECRET_COOKIE_INSIDE 8 /* a cookie of at least this length is also found inside other text */
 #define SECRET_COOKIE_MOST 255
@@ -24,9 +24,9 @@ extern HIDDEN unsigned secret_names;
 struct secret_cookie {
     uint32_t inside; /* length of the cookie; UINT32_MAX: do not search inside other text */
     uint32_t whole;  /* length of the cookie; 0: no cookie */
-    uint32_t again;  /* how far the search moves when the last byte matched but another one did not */
+    uint32_t again;  /* how far the search moves if the last byte of the cookie matches but another byte does not */
     uint8_t text[SECRET_COOKIE_MOST];
-    /* How far the search moves if this byte is at the cookie's last position; 0: it is the cookie's last byte */
+    /* How far the search moves if it finds this byte where the cookie would end. 0: the byte is the cookie's last. */
     uint8_t skip[256];
 };
 extern HIDDEN struct secret_cookie secret_cookie;

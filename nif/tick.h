@@ -34,8 +34,8 @@ static inline uint64_t tick_now(void)
 }
 
 /*
- * A moment by the tick and by another clock, in nanoseconds. tick_moment() reads both three times and takes the pair
- * that was read in the shortest time, because a busy host may take the processor away between two readings.
+ * A moment by two clocks: a tick, and the nanoseconds of another clock. tick_moment() reads both clocks three times and
+ * takes the pair that was read in the shortest time, because the thread may be interrupted between two readings.
  */
 struct tick_moment {
     uint64_t tick, ns;

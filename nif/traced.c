@@ -3,7 +3,7 @@
 
 #include "bell.h"
 
-#define YIELD 100 /* percent of a time slice: the VM schedules the process out at its next call */
+#define YIELD 100 /* percent of a time slice: makes the VM schedule the process out at its next call */
 
 struct traced_words traced_words;
 
@@ -41,8 +41,8 @@ bool traced_strip_owes(ErlNifEnv *env, ERL_NIF_TERM *result)
 }
 
 /*
- * Makes the process yield, too, because a running process does not answer the asker. enabled/3 could not do this: the
- * VM does not give it the environment of the process.
+ * Also makes the process yield, because the asker cannot look at the stack of a running process. enabled/3 could not do
+ * this: the VM does not give it the environment of the process.
  */
 __attribute__((noinline)) void traced_pause(ErlNifEnv *env, ERL_NIF_TERM process, struct stack_function f,
                                             enum owed owed)

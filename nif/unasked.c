@@ -13,7 +13,7 @@ _Static_assert(UNASKED_NAMES == UINT64_C(1) << (64 - 52), "unasked_slot() takes 
 
 _Atomic uint64_t unasked_names[UNASKED_NAMES];
 
-/* The functions whose events stay. A slot is written once, its module last. */
+/* The functions whose events are not dropped. A slot is written once, its module last. */
 static struct kept {
     _Atomic ERL_NIF_TERM module; /* 0: free */
     ERL_NIF_TERM name;
@@ -83,7 +83,7 @@ static struct lane_unasked *count_place(struct lane *lane, ERL_NIF_TERM module, 
     return &lane->unasked[((module ^ name << 5) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % LANE_UNASKED];
 }
 
-/* Counts an event in the thread's own table. If another function has the same slot there, its count is discarded. */
+/* Counts an event in the thread's own table. If another function has the slot, discards the count of that function. */
 static void count_in_lane(const ERL_NIF_TERM *mfa, unsigned arity)
 {
     struct lane *lane = lane_mine();

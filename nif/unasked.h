@@ -3,9 +3,9 @@
  * Drops the events of functions that nobody asked for: module_info, and compiler-generated functions, whose names begin
  * with '-'.
  *
- * Every call of trace:function costs the same, so the worker arms whole modules and leaves those functions armed. This
- * file recognises their events by name. The events are neither sent nor counted. The file clears no pattern:
- * unasked_busy() tells the worker which of the functions are called often, and the worker clears them.
+ * A call of trace:function costs the same for a function as for a module, so the worker traces whole modules, with such
+ * functions. This file recognises their events by the function's name. The events are neither sent nor counted.
+ * unasked_busy() tells the worker which of these functions are called often. The worker then stops tracing them.
  *
  * The owner and its worker call unasked_keep(), unasked_forget() and unasked_busy(), one at a time. Any thread calls
  * the rest.
@@ -23,7 +23,7 @@
 #define UNASKED_NAMES 4096 /* a power of two */
 
 /*
- * A direct-mapped cache over atoms. An entry is twice the atom's word, plus 1 if it is the name of a generated
+ * A direct-mapped cache of atoms. An entry is twice the atom's raw term, plus 1 if the atom is the name of a generated
  * function.
  */
 extern HIDDEN _Atomic uint64_t unasked_names[UNASKED_NAMES];
@@ -37,8 +37,8 @@ void unasked_forget(void); /* undoes all unasked_keep(); the caller has cleared 
 /* Returns true if a dropped function has become busy since the last unasked_busy(). */
 bool unasked_is_busy(void);
 /*
- * Returns the busy functions as a list of {Module, Name, Arity}. Threads write while this reads, so an element may mix
- * two functions: the worker checks each element against what it has armed.
+ * Returns the busy functions as a list of {Module, Name, Arity}. Other threads may write at the same time, so an
+ * element may mix two functions. The worker therefore checks that it really traces the function.
  */
 ERL_NIF_TERM unasked_busy(ErlNifEnv *env);
 
