@@ -2,23 +2,23 @@
 %% Arms a session: turns a request to trace into patterns and flags.
 %%
 %% The worker sets the patterns through a weak handle, because that can take hundreds of milliseconds and the owner must
-%% keep its lease. The owner then sets the flags of processes. Nothing is traced before that, so a failure half-way has
-%% no effect on any process.
+%% keep its lease. The owner then sets the trace flags of processes. Before that nothing is traced, so if the worker
+%% fails half-way, no process is affected.
 %%
 %% If a session is armed already and the next request selects the same processes, the session stays. The worker changes
-%% only the functions whose specification differs, so no event of the other functions is lost or comes twice.
+%% only the functions whose match specification differs, so no event of the other functions is lost or comes twice.
 %%
 %% Request: #{probes => [Probe], procs => [Who], ports => [Who], flags => [atom], port_flags => [atom], kinds => Mask,
 %%            system => [{Event, Value}], seq_trace => boolean, allow_empty => boolean, unsafe => boolean,
 %%            force => boolean, variables => the highest number of a variable, available => boolean, route => Route,
 %%            filter => Bin, requests => Flags (enum etw_requests), mark => {First, Last}}
-%% available: wildcards also select modules in the code path and load them; for a node that has not begun its work yet
+%% available: for a node that has not begun its work yet: wildcards also select modules in the code path and load them
 %% Route: send
 %%        tally: counts calls and results by function
 %%        {by, [Key], [Value], Keys}: counts calls and messages by keys; a key or a value is a list of integers
 %%        (enum etw_by)
-%%        hold: sends a call together with its result, and only if the filter may show them. Applies only if every call
-%%        reports its result; otherwise all calls and results are sent
+%%        hold: sends a call together with its result, and only if the filter may show them. If some calls do not report
+%%        their result, all calls and results are sent instead
 %%        trees: with inside. Events inside of a root are sent when the filter accepts the result of the root (keep.h)
 %% filter: which events the route counts or sends: an encoded {Steps, Programs} (struct etw_filter_step); <<>>: all
 %% mark: optional, for a client that arms again and again. Every event of a match specification names its probe by id,
@@ -26,8 +26,8 @@
 %%       stream. The notice {armed, Last}, if Last differs from First, follows the last event of the previous request
 %% inside => [Flag]: optional. Some probes are roots. The other probes of calls make events only in a process that is
 %%       inside an open call of a root. Each call of a root sets these flags for its process (inside.h)
-%% kinds_inside => Mask: with inside. The events of these kinds are shown only there
-%% sample: with inside. Of so many calls of roots one is shown
+%% kinds_inside => Mask: with inside. The events of these kinds are shown only inside of roots
+%% sample => N: with inside. One of N calls of roots is shown
 %% Probe: #{id, type => call|send|recv, scope => local|global|meta, select => [Selector],
 %%          match_spec => {any, Bin} | {arity, #{Arity => Bin}}, Bin: an encoded match specification, or `true`,
 %%          root => true, optional: a call of it opens a root; its scope is meta
@@ -42,17 +42,17 @@
 -record(armed, {
     request,
     worker,         % the worker that knows the patterns (armed/3)
-    modules,        % #{Module => {md5, {F, A}, local | global}}: the self-check tests this function of each module
+    modules,        % #{Module => {md5, {F, A}, Scope}}: the self-check tests whether this function is still traced
     builtins = [],  % [{MFA, Scope, Specification}]: functions that another session can blind (gate `bif`)
-    loaded = [],    % the node's modules at the last look
+    loaded = [],    % the node's loaded modules at the last self-check
     effects,        % effects of the request on the node (tracer_effects.hrl)
     plain,          % no specification adds a message to a call or to a message that is sent
-    whom = {[], []}, % processes and ports; {named, Name}: the process that has the name (tracer_follow.hrl)
+    whom = {[], []}, % {processes, ports} to trace; {named, Name}: the process that has the name (tracer_follow.hrl)
     system = none,  % {the process that receives system events, its session}
     budget = none,  % #budgeted{}
-    %% #{Module => md5}: modules that could not be armed again or have no wanted function left, as reported
+    %% #{Module => md5}: reported modules that could not be armed again, or that have no wanted function left
     unarmed = #{},
-    untraced = [],  % other parts of the trace that somebody on the node has stopped, as reported (tracer_check.hrl)
+    untraced = [],  % reported other parts of the trace that somebody on the node has stopped (tracer_check.hrl)
     turn = []       % modules whose patterns the next checks test
 }).
 
@@ -74,13 +74,13 @@ arm(Id, Request0, S0) ->
             reply(Id, {error, bad_request}, S1)
     end.
 
-%% Sets the filter, but not for a request that shares the session: it has the same filter (beside/2), which threads may
-%% be reading now.
+%% Sets the filter. If the request shares the session with the previous request, it has the same filter (beside/2). Then
+%% this does nothing, because threads may be reading the filter.
 filter_set(_, #s{armed = #armed{}}) -> ok;
 filter_set(Request, S) -> tally_filter(maps:get(filter, Request, <<>>), S).
 
-%% Removes what the specifications of calls would collect for the views of requests. The NIF takes that from the
-%% arguments, which costs less, because the VM does not run the specifications.
+%% For the views of requests, replaces the match specifications of calls by `true`. The NIF finds in the arguments what
+%% the specifications would collect. That costs less, because the VM does not run the specifications.
 briefly(Request = #{requests := Asked, probes := Probes, flags := Flags}, Tracer) when Asked =/= 0, Tracer =/= fallback ->
     Request#{probes := [case P of #{type := call} -> P#{match_spec := {any, term_to_binary(true)}}; _ -> P end || P <- Probes],
         flags := without(Flags, [arity])};
@@ -111,7 +111,7 @@ disarm(S0) ->
 renewed(S = #s{tracer = fallback}) -> S;
 renewed(S = #s{tracer = State}) -> S#s{tracer = renew(State)}.
 
-%% Answers the worker's job and the waiting request with an error before a disarm, because the disarm makes both void.
+%% Answers the request of the worker and the waiting request with an error before a disarm, which cancels both.
 given_up(S = #s{last = Last}) when Last =/= none -> S;
 given_up(S = #s{helper = Helper, next = Next}) ->
     lists:foldl(fun(Id, Acc) -> reply(Id, {error, busy}, Acc) end, S#s{next = none},
@@ -121,8 +121,8 @@ given_up(S = #s{helper = Helper, next = Next}) ->
             _ -> []
         end ++ case Next of {Id2, _} -> [Id2]; none -> [] end).
 
-%% Removes only the flags and system events that the next request does not want, if that request can share the session.
-%% Called before it is armed.
+%% Called before the next request is armed. If that request can share the session, removes only the flags and system
+%% events that it does not want. Otherwise disarms the session.
 leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{flags := Had}}}) ->
     case beside(Request, Before) andalso S0#s.worker =:= (S0#s.armed)#armed.worker of
         true ->
@@ -138,8 +138,8 @@ leave(Request = #{flags := Flags}, S0 = #s{armed = #armed{request = Before = #{f
             [trace:process(S#s.session, all, false, Off) || Off =/= []],
             [trace:port(S#s.session, all, false, PortsOff) || PortsOff =/= []],
             Left = Before#{flags := without(Had, Off), port_flags => without(PortsHad, PortsOff), seq_trace => not SeqOff andalso maps:get(seq_trace, Before, false)},
-            %% The old patterns stay until the worker changes them. Their calls may carry etrace_owes, which the NIF
-            %% removes only with `owing`.
+            %% The old patterns stay until the worker changes them. The events of their calls may contain etrace_owes,
+            %% which the NIF removes only after the verb `owing`.
             gated([late, owing], S#s{armed = (S#s.armed)#armed{request = Left}});
         false ->
             disarm(S0)
@@ -153,7 +153,7 @@ beside(Request, Before) ->
         andalso (same([ports], Request, Before) orelse lists:member([], [maps:get(ports, R, []) || R <- [Request, Before]]))
         andalso inherited(Request) =:= inherited(Before).
 
-%% Does not use `--`, because a request has a flag several times if several probes need it.
+%% Returns the flags of These that are not in Those. `--` would not do: it removes only one of several equal flags.
 without(These, Those) -> [Flag || Flag <- These, not lists:member(Flag, Those)].
 
 same(Keys, A, B) -> maps:with(Keys, A) =:= maps:with(Keys, B).
@@ -187,7 +187,7 @@ helped({answer, Id}, Answer, S) ->
     reply(Id, Answer, S);
 helped(check, {ok, Armed, Notices}, S = #s{armed = #armed{}}) ->
     lists:foldl(fun({Tag, M}, Acc) -> meta(Acc, module, [Tag, M]) end, S#s{armed = Armed, unchecked = false}, Notices);
-%% The check runs again each second; report its failure once
+%% The self-check runs again each second. Report only its first failure.
 helped(check, Failed, S = #s{armed = #armed{}, unchecked = false}) ->
     meta(S#s{unchecked = true}, notice, [unchecked, case Failed of
         {error, {crash, {Reason, _}}} -> short(Reason);
@@ -201,9 +201,9 @@ helped({ask, Id, What}, Result, S) ->
 helped(_, _, S) ->
     S.
 
-%% Sets the gates of the NIF. If no specification can reject a call, the NIF may reject calls before the VM builds their
-%% arguments. Setting the gate of results also resets the owed results and the spent time, so the owner reports them
-%% again if they become too many.
+%% Sets the rules of the NIF (gate.h). If no match specification can reject a call, the NIF may reject calls before the
+%% VM builds their arguments. The verbs for results also reset the owed results and the spent time, so the owner reports
+%% again if there are too many owed results, or if a thread spends too much time.
 nif_gates(#armed{effects = Effects, plain = Plain}, S = #s{told = Told}) ->
     gated(gates_of(Effects, Plain) ++ [ask || not map_get(accepts, Effects)], tokens_shown(Effects, S#s{told = Told band bnot 24})).
 
@@ -211,8 +211,8 @@ gates_of(#{accepts := Early, returns := Returns}, Plain) ->
     [case Early of true -> early; false -> late end, case Plain of true -> plain; false -> answered end,
         case Returns of all -> returns; some -> owing; _ -> no_returns end].
 
-%% Tells the client how many calls came to specifications that may reject calls. A trace without events does not say
-%% whether there were any.
+%% Tells the client how many calls there were, if match specifications may reject calls. A trace without events does not
+%% show whether the functions were called at all.
 asked_told(S = #s{tracer = State, armed = #armed{effects = #{accepts := false}}}) when State =/= fallback ->
     meta(S, notice, [asked, gate(State, asked)]);
 asked_told(S) -> S.
@@ -230,8 +230,8 @@ unswitched(_, _) -> [].
 unheard({ok, #armed{system = System}, _}, #s{hears = Hears}) when System =/= none, System =/= Hears -> system_end(System);
 unheard(_, _) -> ok.
 
-%% Restores the gates of the previous request, which stays armed after a request is rejected, but without the flags and
-%% system events that leave/2 has removed. The client then asks again for the probes that are left.
+%% After a request was rejected, the previous request stays armed, but without the flags and system events that leave/2
+%% has removed. This restores the rules of the NIF for it. The client then sends a request for the remaining probes.
 refused(S = #s{armed = Armed = #armed{}}) -> nif_gates(Armed, S);
 refused(S) -> disarm(S#s{armed = failed}).
 
@@ -290,7 +290,7 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     end,
     {ok, Armed, (counted(Found))#{warning => More ++ Warnings, overhead => budget_limit(Budget)}}.
 
-%% Returns true if the NIF counts the results that some calls owe.
+%% Returns true if the NIF counts owed results although only some calls owe a result (RULE_OWES).
 owes(#{returns := Returns, frames := Frames}, Tracer) -> Returns =:= some andalso Frames andalso Tracer =/= fallback.
 
 %% Returns the patterns of the found functions (scopes/4).
@@ -298,8 +298,8 @@ found_scopes(Found, Join, Request, {Read, Effects}, Only, Tracer) ->
     OfCalls = case owes(Effects, Tracer) of true -> fun(Named, Where, Many) -> owing(Join(Named, Where, Many)) end; false -> Join end,
     scopes(Found, OfCalls, decided(Tracer, Request, Effects, Only, Read, Found), everybody(Request, Effects)).
 
-%% Makes the early gate impossible if the NIF drops the events of some functions: the gate does not know these functions
-%% and would count their calls as lost.
+%% If the NIF drops the events of some functions, sets `accepts` to false, so that the NIF does not reject calls early.
+%% Early rejection does not know the function and would count calls of these functions as lost.
 exactly(exact, Effects) -> Effects;
 exactly({left, _}, Effects) -> Effects#{accepts := false}.
 
@@ -320,21 +320,22 @@ wanted(Request = #{probes := Probes}) ->
     Read = [rooted(probe(P), Request) || P <- Probes],
     {Read, effects(Request, Read)}.
 
-%% Lets the calls of a root set the flags for what is traced inside of it. enable_trace is cheaper than trace.
+%% Adds to the match specification of a root the actions that set the flags for tracing inside of it. enable_trace is
+%% cheaper than trace.
 rooted(Probe = #{root := true, match_spec := {How, Given}}, #{inside := Flags}) ->
     Opens = fun(Ms) -> [{Head, Guards, Body ++ [{enable_trace, Flag} || message_of(Body) =/= false, Flag <- Flags]} || {Head, Guards, Body} <- clauses(Ms)] end,
     Probe#{match_spec := {How, case Given of #{} -> maps:map(fun(_, Ms) -> Opens(Ms) end, Given); _ -> Opens(Given) end}};
 rooted(Probe, _) -> Probe.
 
-%% Returns the gates to set before the first call of a root, because a root makes events as soon as its pattern is set.
-%% The gates say which probes are roots, and whether a process outside of roots loses all flags of the session. A
-%% process keeps the flags if the session has flags for other events.
+%% Returns the verbs for the NIF to use before a pattern of a root is set, because a root makes events from then on.
+%% They say which probes are roots, and whether a process outside of roots loses all flags of the session. A process
+%% keeps the flags if the session has flags for other events.
 inside_gates(Request = #{inside := _, kinds_inside := Kinds, probes := Probes, flags := Flags}, Effects) ->
     [{inside, [Id || #{id := Id, root := true} <- Probes], Flags =:= [], maps:get(sample, Request, 1), Kinds} | gates_of(Effects, false)];
 inside_gates(_, _) -> [outside].
 
-%% Lets only the selected processes open roots. The NIF has a table of these processes, or of those that exist, because
-%% new ones cannot be listed.
+%% Lets only the selected processes open roots. The NIF gets a table of these processes. If only new processes are
+%% selected, it gets a table of the existing processes, which may not open roots.
 inside_chosen(#{inside := _, procs := Procs}, Tracer) ->
     {Words, Listed} = lists:partition(fun is_atom/1, whom(Procs)),
     case {lists:member(all, Words) orelse Words =:= [existing, new], Words} of
@@ -345,11 +346,11 @@ inside_chosen(#{inside := _, procs := Procs}, Tracer) ->
     end;
 inside_chosen(_, _) -> ok.
 
-%% A process has got a name of -P and is now traced. If the NIF has a list of the processes that may open roots, adds the
-%% process to the list.
+%% Called when a process has got a name of -P and is now traced. If the NIF has a table of the processes that may open
+%% roots, adds the process to the table.
 inside_follow(#{inside := _, procs := Procs}, Pid, Tracer) ->
     case lists:filter(fun is_atom/1, Procs) -- [existing] of
-        [] -> gate(Tracer, {choose, false, [Pid]}); % without room in the table, its roots are not shown
+        [] -> gate(Tracer, {choose, false, [Pid]}); % if the table is full, the roots of this process are not shown
         _ -> ok
     end;
 inside_follow(_, _, _) -> ok.
@@ -399,7 +400,7 @@ variables(Most) ->
 spec(Bin) ->
     try binary_to_term(Bin, [safe]) catch error:_ -> throw(bad_spec) end.
 
-%% Returns {[{MFA, Specification}], [MFA]}: the functions to trace, and those that are too dangerous.
+%% Returns {[{MFA, Specification}], [MFA]}: the functions to trace, and the functions that are too dangerous to trace.
 found(#{type := call, scope := Scope, select := Selectors, match_spec := Spec}, Only, Lenient, Request) ->
     {Takes, Leaves} = lists:unzip([
         try wanted(Selector, Only) andalso taken(Selector, Scope, Request) of
@@ -424,9 +425,10 @@ wanted(_, all) -> true;
 wanted({{name, Name}, _, _, _}, Only) -> lists:any(fun(M) -> atom_to_binary(M) =:= Name end, Only);
 wanted(_, _) -> true.
 
-%% Sets the wanted trace patterns. Returns {[{MFA, Scope, Specification}], Mode}. The Mode is exact if only these functions
-%% are armed, or {left, Asked} if functions that nobody asked for are armed, too (tracer_plan.hrl); they stay armed only
-%% with May. The pattern of a function whose arguments a program tests in the NIF is `true`, without the specification.
+%% Sets the wanted trace patterns. Returns {[{MFA, Scope, Specification}], Mode}. Mode is exact if only these functions
+%% are armed. Mode is {left, Asked} if also functions are armed that nobody asked for (tracer_plan.hrl); this happens
+%% only with May. If a program in the NIF tests the arguments of a function, its pattern is `true` instead of the
+%% specification.
 call_patterns(Session, Scopes, Only, May, Tracer) ->
     Calls = [{MFA, Scope, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)],
     Wanted = keyed(Scopes),
@@ -453,10 +455,10 @@ call_patterns(Session, Scopes, Only, May, Tracer) ->
             end
     end,
     Left = keyed([{Scope, L} || {Scope, _, {_, L}} <- Planned]),
-    %% Mark them as undefined: if this job is killed while it sets them, nobody knows which ones are set.
+    %% Mark the patterns as undefined: if the worker is killed while it sets them, nobody knows which ones are set.
     armed(Session, maps:merge(Set, maps:map(fun(_, _) -> undefined end, maps:merge(Left, Wanted))), New),
-    %% The NIF may have no room for the names of modules that are armed again. Then the other modules must not keep
-    %% unwanted functions.
+    %% The NIF may have no room for the names of functions in modules that are armed again. Then it cannot drop the
+    %% events of unwanted functions, so the other modules must not keep such functions armed.
     Stray = case Mode of
         {left, Kept} when New =:= exact, Only =/= all -> lists:filter(fun({_, MFA}) -> (is_free(Kept))(MFA) end, maps:keys(Set));
         _ -> []
@@ -488,9 +490,10 @@ scopes(Found, Join, Decided, Everybody) ->
 
 together(A, B) -> maps:merge_with(fun(_, X, Y) -> lists:keysort(1, X ++ Y) end, A, B).
 
-%% Returns true if every process is traced. Returns false if an action may stop tracing a process, or with `silent` or
-%% `return_to`, which a meta trace ignores. Returns `inside` with roots: calls of functions that are also traced inside
-%% of roots then name their probes, so that the NIF knows which calls open a root.
+%% Returns true if every process is traced, so that a meta trace sees the same calls as a local trace. Returns false if
+%% an action may stop tracing a process, or if there is a flag `silent` or `return_to`, which a meta trace ignores.
+%% Returns `inside` if the request has roots: the calls of functions that are also traced inside of roots must then name
+%% their probes, so that the NIF knows which calls open a root.
 everybody(#{inside := _}, _) -> inside;
 everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silences}) ->
     maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
@@ -499,7 +502,7 @@ everybody(Request = #{flags := Flags}, #{switches := Switches, silences := Silen
 keyed(Scopes) -> maps:from_list([{{Scope, MFA}, Ms} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
 
 %% Returns the patterns of the session as the worker has set them: {#{{Scope, MFA} => Specification}, exact | {left,
-%% Kept}}. Leaves out the modules to arm again, because they have no patterns.
+%% Kept}}. Leaves out the modules to arm again, because their new code has no patterns.
 already(Session, Only) ->
     case get(function) of
         {Session, Set, Mode} when Only =:= all -> {Set, Mode};
@@ -518,8 +521,8 @@ merge(Probes) ->
         lists:foldl(fun({MFA, Ms}, A) -> A#{MFA => [{Id, Ms} | maps:get(MFA, A, [])]} end, Acc, Found)
     end, #{}, Probes).
 
-%% Adds etrace_owes to the message of each call whose return is traced, if only some calls have their return traced. So
-%% the NIF can count the owed results. It removes etrace_owes from the event.
+%% Adds etrace_owes to the message of each clause that traces the return. So the NIF can count the owed results if only
+%% some calls have their return traced. The NIF removes etrace_owes from the event.
 owing(true) -> true;
 owing(Ms) -> [owing_clause(Clause) || Clause <- Ms].
 
@@ -540,8 +543,8 @@ messages(Session, Kind, Probes, Join) ->
     Ms = Join(false, Kind, [{Id, here(M)} || #{id := Id, match_spec := {any, M}} <- Probes]),
     try trace:Kind(Session, Ms, []) catch error:_ -> throw({bad_spec, atom_to_binary(Kind)}) end.
 
-%% Replaces a guard `Variable =:= node()` by the node's name in the head, which the VM tests earlier. It tests every
-%% received message.
+%% Replaces a guard `Variable =:= node()` by the node's name in the head. The VM tests the head first, and it tests
+%% every received message.
 here(true) -> true;
 here(Clauses) ->
     [case Clause of
