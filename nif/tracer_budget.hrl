@@ -3,20 +3,21 @@
 %%
 %% With a budget the VM counts the calls of every selected function (call_count) from the first moment to the last, so
 %% the number of calls is exact whatever else changes. In addition the worker arms as many functions as the budget
-%% allows, the least called ones first. It looks at the counters about once a second and moves functions between "armed"
-%% and "only counted". A move is one call of trace:function. It does not touch the counter, so no call is missed or
-%% counted twice.
+%% allows, the least called functions first. About once a second the worker makes a *look*: it reads the counters and
+%% moves functions between "armed" and "only counted". A move is one call of trace:function. It does not touch the
+%% counter, so no call is missed or counted twice.
 %%
 %% On a node that makes millions of calls a second, counting all of them takes more than the budget. The most called
 %% functions then lose their counter too. Each look counts some of them for a moment, in turn, and estimates their calls
 %% from their last rate. Those figures are marked as estimates everywhere. A function gets its counter back as soon as
 %% there is room for it.
 %%
-%% Between two looks the NIF limits the calls (gate_affords()). It rejects a call before the VM builds anything, which
-%% still costs half of a traced call. So the owner then pauses: it clears the flag `call` of all processes, until the
-%% budget has paid for the rejected calls. A process without the flag costs nearly nothing, and all its calls are
-%% counted. A call that returns in a pause is counted and not timed. Its result is missed, so after the pause a result
-%% has a time only if no other open call can be meant (stack.h, and the notice `resumed` for the client).
+%% Between two looks the NIF limits the calls (gate_affords()). It rejects a call before the VM builds the event, but
+%% that still costs half of a traced call. When the NIF has rejected calls, the owner therefore begins a pause: it
+%% clears the flag `call` of all processes, until the budget has paid for the rejected calls. A process without the flag
+%% costs nearly nothing, and all its calls are counted. A call that returns in a pause is counted and not timed, because
+%% its result is missed. After the pause a result is timed only if it can belong to only one open call (stack.h, and the
+%% notice `resumed` for the client).
 %%
 %% If probes select calls by arguments or processes, the counters include calls that no probe wants. They then only rank
 %% the functions, and the client gets no counts.
@@ -25,40 +26,40 @@
 %% budget: no function is armed, and a call costs a tenth of what a traced call costs.
 %%
 %% The cost of a call is measured on this node: the worker traces itself in a session of its own, whose events the NIF
-%% ignores, and multiplies by what the NIF does. That is the cost for a busy function. The breakpoint, the counter and
-%% the figures of a function that is seldom called are not in the processor's cache, so each of its calls costs more
-%% (budget_ns()). This matters in large programs, because the budget traces the functions that are seldom called: on OTP
-%% 27 and 29 a traced call of 53 busy functions took 0.23 to 0.29 us, one of 1,500 others 0.6 to 1.2 us; a counted call
-%% took 8 to 10 ns and 30 to 60 ns.
+%% ignores, and multiplies the cost by a factor for the work of the NIF. That is the cost for a busy function. The
+%% breakpoint, the counter and the figures of a function that is seldom called are not in the processor's cache, so each
+%% of its calls costs more (budget_ns()). This matters in large programs, because the budget traces the functions that
+%% are seldom called. Measured on OTP 27 and 29: a traced call took 0.23 to 0.29 us for 53 busy functions, and 0.6 to
+%% 1.2 us for 1,500 seldom called functions. A counted call took 8 to 10 ns and 30 to 60 ns.
 %%
-%% Compiler-generated functions have a counter and a pattern, too, where the plan has set whole modules
-%% (tracer_plan.hrl). They cost as much as the others, so a look clears those that are called.
+%% If the plan has set whole modules (tracer_plan.hrl), their compiler-generated functions have a counter and a pattern,
+%% too. These cost as much as for other functions, so a look removes them from generated functions that are called.
 
 -define(OVERHEAD, 500).       % hundredths of a percent: the budget of wildcards that select busy functions
 -define(BUDGET_BRIEF, 30).    % ms: the first count
 -define(BUDGET_FIRST, 250).   % ms: the first count if the calls would take much of the budget
 -define(BUDGET_LEAST, 200).   % ms between two looks
 -define(BUDGET_MOVES, 40).    % functions that one look arms, and that it samples
--define(BUDGET_LESS, 200).    % most calls of trace:function that remove something in one look
-%% ms that removing may take in one look, and that adding may take. On a busy host a call takes up to 50 ms, in which
-%% the worker only waits.
+-define(BUDGET_LESS, 200).    % the most calls of trace:function that remove patterns or counters in one look
+%% ms that removing may take in one look, and that adding may take. On a busy host, a call of trace:function takes up to
+%% 50 ms, in which the worker only waits.
 -define(BUDGET_MOVING, 500).
 -define(BUDGET_CALLS, 70).    % percent of the budget that counters and traced calls may take together
--define(BUDGET_TRACED, 20).   % percent that traced calls may take whatever the counters take
--define(BUDGET_LOOKS, 20).    % percent that looks may take: they become rarer if they take long
+-define(BUDGET_TRACED, 20).   % percent of the budget that traced calls may take, however much the counters take
+-define(BUDGET_LOOKS, 20).    % percent of the budget that looks may take: long looks become rarer
 -define(BUDGET_OFF, 80).      % percent of their room that armed functions or counters may take after some were removed
 -define(BUDGET_ON, 60).       % percent that armed functions or counters may take after some were added
--define(BUDGET_IDLE, 4).      % of many functions, a look reads one in so many of those that were never called
+-define(BUDGET_IDLE, 4).      % with many functions, a look reads one in so many of the functions that were never called
 -define(BUDGET_COUNTING, 50). % percent of the budget that the counters may take
 -define(SAMPLES, 4).          % least number of functions without a counter that a look counts for a moment
 -define(SAMPLED_IN, 10).      % number of looks in which all functions without a counter are counted once
--define(SAMPLE, 50).          % ms for which a look counts them
+-define(SAMPLE, 50).          % ms for which a look counts functions without a counter
 -define(WARM, 2000).          % calls a second at which half of the calls find their function in the cache
 -define(COLD, 4).             % a traced call that misses the cache costs so many times as much as one that hits
--define(COLD_COUNTER, 6).     % the same for a counted call
+-define(COLD_COUNTER, 6).     % a counted call that misses the cache costs so many times as much as one that hits
 -define(SHARED_COUNTER, 2).   % a counter that several schedulers change costs so many times as much as another one
 -define(STRAY, 100).          % calls a second above which a function that nobody selected is cleared
--define(STRAY_BUSY, 20000).   % the same before the patterns are set
+-define(STRAY_BUSY, 20000).   % calls a second above which it is cleared already before the patterns are set
 %% The estimated duration of a look, in us. A clock would also count the time in which the worker waits for a processor.
 -define(READ_US, 2).          % us for each counter that a look reads
 -define(GROWN_US, 5).         % us for each function that was called since the last look
@@ -85,7 +86,7 @@
     gone = #{},          % #{MFA => {Calls a second, us}}: functions without a counter; when they were last estimated
     estimates = [],      % [{MFA, Calls}] that the owner does not know yet
     sampled = none,      % the function of `gone` that was counted last
-    unsteady = false,    % true if the samples of the last look differed much from those before
+    unsteady = false,    % true if the samples of the last look differed much from the earlier estimates
     last = #{},          % #{MFA => count} of the last look; functions without an entry have not been called
     strays = #{},        % #{MFA => count}: functions that nobody selected, and that have a counter
     cleared = #{},       % #{MFA => true}: functions that nobody selected, and that have no counter any more
@@ -104,21 +105,22 @@
     cost,                % ns of a traced call, on average
     room,                % ns a second that traced calls may take
     scale = 100,         % percent of `room` that they may take now: less if the trace took more than its budget
-    held,                % {us, ns}: when the scale was set last, and what the trace had taken then
+    held,                % {us, ns}: when the scale was last set; how much time the trace had taken until then
     exact,               % the counters are the number of calls
     functions,           % the selected functions
     last,                % #{MFA => count} as reported to the client
     begun = 0,           % us: since when the counters count
     works = none,        % {scheduler, ns of processor time of its thread} since the owner works
     own = 0,             % ns that the owner has worked since the last look
-    spent = {0, 0}, taken = 0, % the NIF's figures at the last look; ns that the trace had taken then
+    %% gate_spent() of the NIF at the last look; ns that the trace had taken until then
+    spent = {0, 0}, taken = 0,
     off = 0,             % functions that are only counted
     gone = #{},          % #budget.gone
-    told = 0,            % how many of the functions that are only counted the client knows
-    share,               % ns a second
+    told = 0,            % the number of only counted functions that the client was last told
+    share,               % the budget in ns a second
     valve = none,        % open | shut: whether processes have the flag `call`; none: the flag must not change
     rejected = 0,        % calls that the NIF had rejected when the valve was shut
-    before = {0, 0},     % the NIF's figures before this trace
+    before = {0, 0},     % gate_spent() of the NIF before this trace
     calls = 0,           % all calls that were reported
     estimated = false,   % true if some of `calls` are an estimate
     busiest = none,      % {calls a second, function}: the busiest function at the beginning of the trace
@@ -203,8 +205,8 @@ budget_wanted(Scopes) ->
     maps:groups_from_list(fun({MFA, _}) -> MFA end, fun({_, Set}) -> Set end,
         [{MFA, {Scope, Ms}} || {Scope, Map} <- Scopes, {MFA, Ms} <- maps:to_list(Map)]).
 
-%% Returns the ns a second that so many calls of one function take. The cache helps a call if the last call of the
-%% function was a short time ago, so the share of slow calls falls as the rate grows.
+%% Returns the ns a second that Rate calls a second of one function take. A call is fast if the function was called
+%% shortly before, because its data are still in the cache. So the share of slow calls falls as the rate grows.
 budget_ns({Busy, Seldom}, Rate) -> Rate * Busy + Rate * ?WARM div (?WARM + Rate) * (Seldom - Busy).
 
 budget_sum(Cost, Rates) -> lists:sum([budget_ns(Cost, Rate) || {Rate, _} <- Rates]).
@@ -230,10 +232,10 @@ budget_exact(#{accepts := Accepts, scopes := Scopes}, Request = #{flags := Flags
     Accepts andalso not lists:member(global, Scopes) andalso not lists:member(silent, Flags)
         andalso maps:get(procs, Request, [all]) =:= [all] andalso maps:get(filter, Request, <<>>) =:= <<>>.
 
-%% Returns true if the counters can replace the tracing of calls: the client wants only figures, nobody wants results or
-%% other events, no specification does anything, and the counters are exact. They count the calls of all processes, so
-%% no selected function may be one that the processes of an etrace call. The NIF cannot read them when the node halts,
-%% so they do not replace the tracing of a command of etrace.
+%% Returns true if the counters can replace the tracing of calls: the client wants only figures, without results and
+%% other events, no match specification has actions, and the counters are exact. The counters count the calls of all
+%% processes, so etrace's own processes must not call a selected function. The NIF cannot read counters when the node
+%% halts, so they do not replace the tracing for a node that a command of etrace has started.
 budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns := Returns}, Request = #{flags := Flags}, Options) ->
     maps:get(route, Request, send) =:= tally andalso not is_map_key(leftover, Options) andalso Scopes =:= [local] andalso Types =:= [call] andalso Returns =:= none
         andalso Flags -- [call, arity] =:= [] andalso maps:get(port_flags, Request, []) =:= [] andalso maps:get(system, Request, []) =:= []
@@ -242,15 +244,15 @@ budget_alone(Read, Found, Effects = #{scopes := Scopes, types := Types, returns 
         andalso lists:all(fun(Ms) -> lists:all(fun({_, _, Body}) -> Body =:= [] end, clauses(Ms)) end, each_spec([Ms || #{match_spec := {_, Ms}} <- Read]))
         andalso not budget_calls_own([M || {_, Functions} <- Found, {{M, _, _}, _} <- Functions]).
 
--define(OWN_APPLICATIONS, [kernel, stdlib, crypto, public_key, asn1, ssl]). % the last ones for TLS
+-define(OWN_APPLICATIONS, [kernel, stdlib, crypto, public_key, asn1, ssl]). % from crypto on: for TLS
 
-%% Returns true if the processes of an etrace call functions of some of these modules.
+%% Returns true if etrace's own processes call functions of some of these modules.
 budget_calls_own(Modules) ->
     Own = lists:append([erlang:pre_loaded() | [Ms || A <- ?OWN_APPLICATIONS, {ok, Ms} <- [application:get_key(A, modules)]]]),
     not ordsets:is_disjoint(ordsets:from_list(Own), ordsets:from_list(Modules)).
 
-%% Returns `open` if the owner may clear and set the flag `call`. Returns none if it cannot tell which processes have
-%% the flag, or if `silent` goes with it.
+%% Returns `open` if the owner may clear and set the flag `call`. Returns none if the owner cannot know which processes
+%% have the flag, or if the flag `silent` is used too.
 budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags := Flags}) ->
     case maps:get(procs, Request, [all]) =:= [all] andalso not Switches andalso not Silences
             andalso Flags -- [call, arity, send, 'receive', procs, running, garbage_collection] =:= [] of
@@ -258,8 +260,8 @@ budget_valve(#{switches := Switches, silences := Silences}, Request = #{flags :=
         false -> none
     end.
 
-%% Returns {#budget.cost, #budget.counting}. The NIF adds to what the VM does: more for an event with its terms than for
-%% figures.
+%% Returns {#budget.cost, #budget.counting}. Adds a part for the NIF to the measured cost of the VM: more for an event
+%% with its terms than for figures.
 budget_cost(Tracer, #{frames := Frames}, Request) ->
     Ms = case Frames of true -> [{'_', [], [{exception_trace}]}]; false -> true end,
     {Call, Counting} = trial_cost(Tracer, Ms),
@@ -268,7 +270,7 @@ budget_cost(Tracer, #{frames := Frames}, Request) ->
     Busy = case erlang:system_info(schedulers_online) of 1 -> Counted; _ -> Counted * ?SHARED_COUNTER end,
     {{Traced, Traced * ?COLD}, {Busy, Counted * ?COLD_COUNTER}}.
 
-%% Returns the functions that take more than Most ns a second together, if the least called ones are kept.
+%% Returns the functions to remove so that the rest takes at most Most ns a second. Keeps the least called functions.
 budget_over([], _, _) -> [];
 budget_over(Sorted = [{Rate, _} | Rest], Most, Cost) ->
     case budget_ns(Cost, Rate) of
@@ -340,9 +342,9 @@ budget_set_counters(Session, Functions) ->
 budget_is_counted(Session, MFA) ->
     case trace:info(Session, MFA, call_count) of {call_count, N} -> is_integer(N); _ -> false end.
 
-%% Makes a look: reads the counters, moves functions, and returns what is new for the owner. Scale: #budgeted.scale.
-%% Sent: the client has all earlier counts. Otherwise the counts wait in the worker, where they take no more memory with
-%% time.
+%% Makes a look: reads the counters, moves functions, and returns the new counts for the owner. Scale: #budgeted.scale.
+%% Sent: the client has all earlier counts. Otherwise the new counts stay in the worker, which adds them up, so that
+%% they do not take more and more memory.
 budget_do({Session, Tracer, Scale, Sent}) ->
     case get(budget) of
         B = #budget{session = Session} -> budget_look(Tracer, Scale, Sent, B);
@@ -380,7 +382,7 @@ budget_look(Tracer, Scale, Sent, B0 = #budget{session = Session, cost = Cost, co
         is_map_key(MFA, Before) orelse map_size(Wanted) =< ?COUNTED_FEW orelse erlang:phash2(MFA, ?BUDGET_IDLE) =:= Turn rem ?BUDGET_IDLE],
     {Rates, Last} = budget_rates(Session, Functions, Before, At),
     {Estimates, Gone} = budget_estimate(Begun, Gone0),
-    %% The other functions may have made their calls over several looks, so their rate is too high.
+    %% Functions without an earlier count may have been called over several looks, so their computed rate is too high.
     Steady = [Rate || Rate = {_, MFA} <- Rates, is_map_key(MFA, Before)],
     Room = budget_room(min(budget_sum(Counting, Steady), Counts), B0),
     {Called, B1} = budget_strays(B0),
@@ -403,7 +405,7 @@ budget_look(Tracer, Scale, Sent, B0 = #budget{session = Session, cost = Cost, co
         busiest => budget_busiest(Rates ++ [{Rate, MFA} || {MFA, {Rate, _}} <- maps:to_list(Gone)], Off),
         time => ?READ_US * length(Functions) + ?GROWN_US * length(Rates) + ?MOVE_US * (Moved + Removed + 2 * Samples)}}.
 
-%% Adds the calls since Before to those that the owner does not know yet.
+%% Adds the calls since Before to the calls that the owner does not know yet (#budget.unsent).
 budget_grown(MFA, N, Before, Off, Unsent) ->
     Grown = case maps:get(MFA, Before, 0) of N0 when N >= N0 -> N - N0; _ -> N end,
     {Calls, OnlyCounted, _} = maps:get(MFA, Unsent, {0, 0, 0}),
@@ -468,7 +470,7 @@ budget_removed({uncount, MFA = {M, _, _}, Rate}, B = #budget{session = Session, 
     B#budget{off = Off#{MFA => true}, gone = Gone#{MFA => {Rate, At}}, last = maps:remove(MFA, Last),
         unsent = budget_reset(MFA, 0, budget_grown(MFA, Count, Last, Off, Unsent))}.
 
-%% Removes the patterns of a function, and counters with the same call.
+%% Removes the patterns of a function, and the given counters with the same call of trace:function.
 budget_disarm(Session, MFA, Counters) ->
     {Set, Mode} = case get(function) of {Session, Patterns, How} -> {Patterns, How}; _ -> {#{}, none} end,
     Scopes = [Scope || Scope <- [local, global, meta], is_map_key({Scope, MFA}, Set)],
@@ -477,9 +479,9 @@ budget_disarm(Session, MFA, Counters) ->
     [try trace:function(Session, MFA, false, Options) catch error:_ -> 0 end || Options <- Alone ++ [Local || Local =/= []]],
     Scopes =:= [] orelse armed(Session, maps:without([{Scope, MFA} || Scope <- Scopes], Set), Mode).
 
-%% Sets counters for some of the functions that have none, in turn, and for more of them while their rates change. A
-%% function keeps its counter if the budget has room beside Taken, which the other counters take. Returns {#budget{},
-%% how many functions}.
+%% Sets counters for some of the functions without a counter, in turn; for more of them while their rates change. Taken:
+%% ns a second that the other counters take. A function keeps its counter if the budget has room for it. Returns
+%% {#budget{}, how many functions}.
 budget_sample(_, B = #budget{gone = Gone}) when map_size(Gone) =:= 0 -> {B, 0};
 budget_sample(Taken, B = #budget{session = Session, gone = Gone, sampled = Before, unsteady = Unsteady}) ->
     {Later, Earlier} = lists:partition(fun(MFA) -> MFA > Before end, lists:sort(maps:keys(Gone))),
@@ -658,7 +660,8 @@ budget_renew(S) -> S.
 %% Returns the calls a second that the gate of the NIF admits.
 budget_calls(#budgeted{room = Room, cost = Cost, scale = Scale}) -> min(16#ffffffff, max(1, Room * Scale div (100 * Cost))).
 
-%% Corrects what the gate admits by what the trace has taken since the last correction, whatever took it.
+%% Changes the number of calls that the NIF admits, according to the time that the whole trace has taken since the last
+%% change.
 budget_scale(S = #s{budget = #budgeted{limit = 0}}) -> S;
 budget_scale(S = #s{tracer = State, budget = B = #budgeted{scale = Scale, held = {Since, Before}, share = Share, taken = Taken}}) ->
     Now = now_us(),
@@ -677,9 +680,9 @@ budget_told({Rate, MFA}, S = #s{budget = B = #budgeted{alone = false, off = Off,
     meta(S#s{budget = B#budgeted{told = Off}}, notice, [overhead, {Off, Limit, Rate, MFA}]);
 budget_told(_, S) -> S.
 
-%% Adds calls to the next batches. Which: all calls of functions that were traced, the calls that were only counted, or
-%% estimated calls. An estimate of 0 calls is an estimate, too. Calls that are counted alone count as seen, because the NIF
-%% would have seen them.
+%% Adds calls to the next batches. Which: all (all calls of functions that were traced), only (calls that were only
+%% counted) or estimated. An estimate of 0 calls is an estimate, too. If the counters count alone, the calls count as
+%% seen, because the NIF would have seen them.
 budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls = All, estimated = Estimated}, counted = Frames, offered = Offered}) ->
     How = budget_how(Which, B),
     Seen = fun(N) -> case How < 2 andalso B#budgeted.alone of true -> N; false -> 0 end end,
@@ -698,8 +701,8 @@ budget_how(only, _) -> 3.
 budget_added(More, S = #s{budget = B = #budgeted{functions = Functions}}) -> S#s{budget = B#budgeted{functions = More ++ Functions}};
 budget_added(_, S) -> S.
 
-%% Reads every counter once more before the session is destroyed. Ends the tracing of calls first, so that no call is
-%% timed that is not counted.
+%% Reads every counter once more before the session is destroyed. Ends the tracing of calls first, so that every timed
+%% call is counted.
 budget_end(S = #s{budget = none}) -> S;
 budget_end(S) -> case cut_off(S) of none -> budget_last(S); _ -> S#s{budget = none} end.
 
@@ -731,12 +734,12 @@ budget_taken(S = #s{tracer = State, budget = #budgeted{begun = Begun, before = {
     {_, Rejected} = gate(State, spent),
     {budget_spent(S) * 10 div (max(1, now_us() - Begun) * erlang:system_info(schedulers_online)), Rejected - Refused}.
 
-%% Sets the cost of the calls since the last look. It depends on their rates, which are only known now. If a look has
-%% not found the functions that were called, the next look charges for the calls.
+%% Sets the mean cost of a call since the last look. The cost depends on the rates of the functions, which only a look
+%% finds out. If a look has not read the functions that were called, the next look charges for their calls.
 budget_cost_was(Cost, S = #s{budget = B}) -> S#s{budget = B#budgeted{cost = Cost}}.
 
-%% Measures the processor time of the owner: draining, making batches and sending them. The thread does nothing else
-%% between two messages, unless the owner is scheduled out.
+%% Measures the processor time in which the owner drains, makes batches and sends them. Uses the time of its thread: the
+%% thread runs only the owner between two messages, unless the owner is scheduled out.
 budget_works(S = #s{tracer = State, budget = B = #budgeted{}}) -> S#s{budget = B#budgeted{works = {erlang:system_info(scheduler_id), gate(State, worked)}}};
 budget_works(S) -> S.
 
