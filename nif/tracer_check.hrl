@@ -6,7 +6,7 @@
 -define(CHECK_MOST, 200). % modules whose patterns one check tests
 -define(BLIND_MOST, 50). % built-in functions that one check arms again
 -define(WHOM_MOST, 8). % selected processes, and selected ports, that one check looks at
--define(LATE_MOST, 10). % checks that become due while the worker is busy: then it counts as stuck
+-define(LATE_MOST, 10). % if so many checks become due while the worker is busy, it counts as stuck
 
 %% ---- in the owner -------------------------------------------------------------------------------------------------
 
@@ -71,8 +71,8 @@ parting(S = #s{armed = #armed{modules = Modules, unarmed = Unarmed}, helper = He
     end;
 parting(S) -> S.
 
-%% Checks processes and messages before the session is destroyed. It does not ask selected processes, because one that
-%% collects garbage would block the owner.
+%% Checks processes and messages before the session is destroyed. Does not ask selected processes, because a process
+%% that collects garbage would block the owner.
 parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Flags}, whom = {Procs, Ports}}}) ->
     Chosen = {lists:filter(fun is_atom/1, Procs), lists:filter(fun is_atom/1, Ports)},
     {_, Stopped} = untraced(weak(S), Armed#armed{request = Request#{flags := without(Flags, [garbage_collection])}, whom = Chosen},
@@ -84,13 +84,13 @@ parting_untraced(S = #s{armed = Armed = #armed{request = Request = #{flags := Fl
 %% Returns the modules to check each second: reloaded code has no patterns, and the VM does not report that.
 %%
 %% `trace:function(Session, on_load, …)` does not help. Its specification applies to every function of every module that
-%% is loaded later, and a specification cannot ask for the function's name. It also holds only one specification, not
-%% one for each probe. Until the next check, the node would report calls that nobody asked for. A module that is named
-%% and in the code path is loaded before it is armed, so its first call is seen.
+%% is loaded later, and a specification cannot ask for the function's name. There is also only one such specification,
+%% not one for each probe. Until the next check, the node would report calls that nobody asked for. If a probe names a
+%% module in the code path, the module is loaded before it is armed, so its first call is seen.
 %%
-%% The node may load code during the arming. So the checksum is the one from before the functions were listed (Sums),
-%% and the function is the first one that was set (tracer_plan.hrl): if that one is still traced, no pattern was lost
-%% meanwhile.
+%% The node may load code during the arming. So a module's checksum is the one from before its functions were listed
+%% (Sums), and its function is the first function that was set (tracer_plan.hrl). If that function is still traced, no
+%% pattern was lost during the arming.
 watched(Request, Calls, Sums) ->
     Modules = lists:foldl(fun({{M, F, A}, Scope, _}, Acc) ->
         case Acc of
@@ -163,7 +163,7 @@ again(Session, Request, Mods, Boot) ->
 
 traced(_, _, none, _) -> true;
 traced(Session, M, {F, A}, call_count) ->
-    %% The budget may have removed the counter of this function, but then it has set this one.
+    %% If the budget has removed the counter of this function, it has set one on module_info/0.
     budget_is_counted(Session, {M, F, A}) orelse budget_is_counted(Session, {M, module_info, 0});
 traced(Session, M, {F, A}, meta) ->
     trace:info(Session, {M, F, A}, meta) =/= {meta, false};
@@ -172,8 +172,8 @@ traced(Session, M, {F, A}, Scope) ->
         orelse budget_is_counted(Session, {M, F, A}). % counter_do/2 has replaced its pattern
 
 %% Arms some built-in functions again in each check, in turn. On some versions of the VM (gate `bif`), a session that
-%% stops tracing a built-in function stops ours too, and trace:info/3 still reports it as traced. The other session may
-%% be gone by now.
+%% stops tracing a built-in function also stops our tracing of it, and trace:info/3 still reports it as traced. The
+%% other session may be gone by now.
 blind(Session, #armed{builtins = Builtins}, Gates) ->
     case lists:keymember(bif, 1, Gates) of
         true ->
@@ -189,11 +189,10 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
 armed_now(Session, {MFA, call_count, _}) -> budget_armed(Session, MFA);
 armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 
-%% Finds flags, message tracing and system tracing that another process on the node has stopped; a weak handle of the
-%% session is enough to stop them. Returns the processes and ports in the order of the next checks, as #armed has them,
-%% and a list of the parts that were stopped. If all processes are traced, it checks the flags of new processes and of
-%% one process that always exists. It checks a few selected processes each time, in turn. A process that has ended
-%% counts as unchanged.
+%% Finds flags, message tracing and system tracing that another process on the node has stopped; any process with a weak
+%% handle of the session can stop them. Returns #armed.whom in the order of the next checks, and a list of the parts
+%% that were stopped. If all processes are traced, checks the flags of new processes and of one process that always
+%% exists. Otherwise checks a few selected processes each time, in turn. A process that has ended counts as unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, Options}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),

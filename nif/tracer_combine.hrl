@@ -5,8 +5,8 @@
 %% The virtual machine keeps one specification for a function and runs the first clause that matches. A combined
 %% specification therefore has a clause for each combination of clauses that can match together, with one clause or none
 %% of each probe. The combinations are in lexicographic order, "none" last. So the first combination that matches a call
-%% consists of the clauses that each probe alone would run, and it has the actions of all of them. A clause with `drop`
-%% hides the event from every probe, so a combination with such clauses has only their actions.
+%% consists of the clauses that each probe alone would run, and it has the actions of all these clauses. A clause with
+%% `drop` hides the event from every probe, so a combination with such clauses has only the actions of these.
 %%
 %% A probe that shares no function with others keeps its own specification.
 %%
@@ -46,7 +46,7 @@ combined(Where, Many) ->
     Partial = lists:foldl(fun({Id, Ms}, Acc) -> extended(Where, Acc, Id, reached(clauses(Ms), Arity)) end, [{'_', [], []}], Many),
     [{Head, Guards, body(lists:reverse(Chosen))} || {Head, Guards, Chosen = [_ | _]} <- Partial].
 
-%% Returns the clauses up to the first one that matches every call, and true if there is such a clause.
+%% Returns {the clauses up to the first one that matches every call, true if there is such a clause}.
 reached([], _) -> {[], false};
 reached([Clause = {Head, Guards, _} | Rest], Arity) ->
     case lists:all(fun(Guard) -> Guard =:= true end, Guards) andalso takes_all(Head, []) andalso fits(Head, Arity) of
@@ -69,7 +69,8 @@ extended(Where, Partial, Id, {Clauses, Total}) ->
     length(More) > ?COMBINED_MOST andalso throw({overlap, case Where of {_, _, _} -> mfa_text(Where); _ -> atom_to_binary(Where) end, ?COMBINED_MOST}),
     More.
 
-%% Returns [the clause that matches when both match], or [] if the heads exclude each other.
+%% Combines a combination and a clause. Returns [the combination that matches if both match], or [] if no call matches
+%% both heads.
 meeting({Head, Guards, Chosen}, Id, Clause) ->
     {Head2, Guards2, Body} = apart(highest(Head), Clause),
     try both(Head, Head2, []) of
@@ -110,8 +111,8 @@ united(Bodies) ->
 %% ---- heads --------------------------------------------------------------------------------------------------------
 
 %% Unifies two heads. Returns {Head, [{is, Variable, Expression} | Guard]}: the list, in reverse order, has the
-%% conditions that the head cannot express. If a variable of one head meets a pattern of the other, the variable stays
-%% and guards test the pattern.
+%% conditions that Head cannot express. If one head has a variable where the other head has a pattern, Head gets the
+%% variable, and guards test the pattern.
 both('_', B, Found) -> {B, Found};
 both(A, '_', Found) -> {A, Found};
 both(A, B, Found) ->

@@ -3,7 +3,7 @@
 %% after the last name of the previous page.
 %%
 %% Request: {complete, modules | {functions, Module} | {record, Module} | processes | nodes, After}, names as binaries
-%% Answer: {[Name], whether there are more}; a function is "name/arity"
+%% Answer: {[Name], true if there are more names}; the name of a function is "name/arity"
 
 -define(COMPLETE_MOST, 4000).
 -define(COMPLETE_BYTES, 262144).

@@ -7,7 +7,7 @@
 
 -define(MANY, 1000). % number of functions from which on a wildcard counts as hot
 
-%% Answers like arming, and says why a probe matches no function.
+%% Returns the answer that arming would give, and why a probe matches no function.
 select_do({Session, Request, Tracer}) ->
     Wanted = {_, #{tokens := Tokens}} = wanted(Request),
     {Found, Warnings} = chosen(Session, Request, Wanted, all),
@@ -20,7 +20,7 @@ select_do({Session, Request, Tracer}) ->
 no_budget(#{overhead := Limit}, fallback) when Limit > 0 -> [<<"--overhead has no effect without the NIF">>];
 no_budget(_, _) -> [].
 
-%% Returns why a probe matches no function now, if that is not an error.
+%% If a probe matches no function, returns the reason. Called when that is not an error.
 missing(Probe = #{type := call, select := Selectors, scope := Scope}, []) ->
     try lists:foreach(fun(S) -> select(S, Scope) end, Selectors), none(Probe)
     catch throw:Reason -> #{missing => Reason}
@@ -58,8 +58,8 @@ is_hot(Name) -> is_dangerous(Name) orelse lists:member(Name, [<<"atomics">>, <<"
     <<"maps">>, <<"net_kernel">>, <<"persistent_term">>, <<"proc_lib">>, <<"proplists">>, <<"queue">>, <<"re">>, <<"socket">>, <<"sys">>,
     <<"timer">>, <<"unicode">>, <<"Elixir.Access">>, <<"Elixir.Enum">>, <<"Elixir.Keyword">>, <<"Elixir.Map">>, <<"Elixir.String">>]).
 
-%% Returns true for callbacks of behaviours. They exist in many modules but are not called that often: _:handle_call/3
-%% needs no measurement.
+%% Returns true for callbacks of behaviours. Many modules have such functions, but they are not hot: _:handle_call/3
+%% needs no budget.
 is_callback(Name) -> lists:member(Name, [<<"code_change">>, <<"format_status">>, <<"handle_call">>, <<"handle_cast">>,
     <<"handle_continue">>, <<"handle_event">>, <<"handle_info">>, <<"init">>, <<"start_link">>, <<"terminate">>]).
 

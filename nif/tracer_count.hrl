@@ -2,23 +2,24 @@
 %% Counts calls with the VM's own call_count, call_time and call_memory. There are no events; only the counters cost
 %% time. Counting uses the owner's session and selects functions like arming.
 %%
-%% {count, Counters, {arm, Request}}   starts in a fresh session. It never resets counters, because before 27.1.2 that
-%%                                     could crash the VM during a call
-%% {read, By, Sort, Most, Whole}       By: function | process; Sort: calls | time | memory | name; at most Most rows;
-%%                                     Whole: the last read; reads every counter of called functions, ends the counting
+%% {count, Counters, {arm, Request}}   starts counting in a fresh session. Never resets counters, because before 27.1.2
+%%                                     that could crash the VM during a call
+%% {read, By, Sort, Most, Whole}       By: function | process; Sort: calls | time | memory | name; at most Most rows.
+%%                                     Whole: this read is the last; it reads every counter of called functions and ends
+%%                                     the counting
 %%
-%% A read takes READ_MS at most. It reads every call_count, which costs a microsecond each. Times and words cost a
-%% thousand times as much on a busy node. So it reads times and words only for called functions, in the order of their
-%% new calls, until its time is up. If a whole read is not finished, the next read continues it: `more` says how many
-%% functions are left.
+%% A read takes at most READ_MS. It reads every call_count, which takes a microsecond for each function. Reading times
+%% and words takes a thousand times as long on a busy node. So a read takes times and words only of called functions,
+%% those with the most new calls first, until its time is up. If a whole read is not finished, the next read continues
+%% it: `more` says how many functions are left.
 %%
 %% A read does not pause the counters, because starting them again would reset them and miss the calls in between. A
 %% whole read is the last one, so it pauses them first: a paused counter takes microseconds to read, and all figures are
 %% of the same moment.
 %%
-%% In a module that is counted as a whole, the VM also counts generated functions. They have no row, because nobody
-%% asked for them. Their time and words are added to the function that they were generated for: its counters measure own
-%% time, which excludes theirs.
+%% In a module that is counted as a whole, the VM also counts compiler-generated functions. They have no row, because
+%% nobody asked for them. Their time and words are added to the function that they were generated for, because the
+%% counters of that function do not include them.
 %%
 %% The VM keeps an entry for each pair of function and calling process until the session ends. If there are too many,
 %% the worker saves the figures and a fresh session continues. Calls in between are not counted. A whole read starts no
@@ -29,7 +30,7 @@
 -record(count, {
     session, counters, probes, lenient,
     functions = [],  % [MFA]
-    generated = #{}, % #{MFA => MFA}: generated functions and the function that each was generated for
+    generated = #{}, % #{MFA => MFA}: compiler-generated functions, and the function that each was generated for
     left = {part, []}, % {part | by | whole, [{MFA, CallCount}]}: functions that the current read has yet to read
     ended = false,   % a whole read has paused the counters
     loaded = [],     % the node's modules at the last look
@@ -123,7 +124,7 @@ count_on(Found, New, Fresh, C = #count{session = Session, counters = Counters, f
     For = [{MFA, Origin} || Leave, Counters =/= [call_count], MFA <- maps:keys(Left), Origin <- [origin(MFA, All)], Origin =/= none],
     C#count{functions = Functions, generated = maps:merge(Generated, maps:from_list(For))}.
 
-%% Returns a fun that is true for the unwanted functions that may be counted, too: module_info, whose time is
+%% Returns a fun that returns true for unwanted functions that may have counters, too: module_info, whose time is
 %% negligible, and functions that were generated for a counted function.
 count_free(Counters, All) ->
     fun(MFA = {_, F, _}) ->
@@ -189,8 +190,9 @@ count_called(C = #count{session = Session, functions = Functions, generated = Ge
         end
     end, {[], C}, Functions ++ maps:keys(Generated)).
 
-%% Chooses the functions to read: all for a whole read or for another kind of rows, else those that grew most first. The
-%% VM adds a call's time when it returns, so a function without new calls is still read in one of COUNT_TURNS reads.
+%% Chooses the functions to read, in their order. A whole read, or a read with another By than before, takes all called
+%% functions. Another read takes first the functions with the most new calls. The VM adds a call's time when the call
+%% returns, so a function without new calls is still read in one of COUNT_TURNS reads.
 count_due(_, true, _, C = #count{left = {whole, [_ | _]}}) -> C;
 count_due(Called, true, _, C) -> C#count{left = {whole, Called}};
 count_due(Called, false, true, C) -> C#count{left = {by, Called}};
@@ -232,9 +234,9 @@ count_modules(Functions) -> lists:usort([M || {M, _, _} <- Functions]).
 
 count_seen(MFA, #count{seen = Seen}) -> maps:get(MFA, Seen, {0, 0, {0, 0, 0}, []}).
 
-%% Sets counters in reloaded modules, also on selected functions that are new there. It leaves existing counters alone,
-%% because setting them would reset them. A module without selected functions, or one that is no longer loaded, goes to
-%% `waits`. Figures that were read from the old code are kept.
+%% Sets counters in reloaded modules, also on selected functions that are new in them. Leaves existing counters alone,
+%% because setting a counter again would reset it. A module that has no selected functions, or that is no longer loaded,
+%% goes to #count.waits. Figures that were read from the old code are kept.
 count_anew(C = #count{anew = []}) -> C;
 count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions = Functions, generated = Generated, waits = Waits}) ->
     Modules = lists:usort(Anew),
@@ -248,8 +250,8 @@ count_anew(C0 = #count{session = Session, anew = Anew, anews = Anews, functions 
     C = count_on(Found, New, false, C1#count{functions = Others, generated = maps:without(Lost, Generated)}),
     C#count{anew = [], anews = Anews + length(Modules), waits = ordsets:union(Waits, ordsets:subtract(Modules, count_modules(Found)))}.
 
-%% Checks whether the selected processes are still traced. Does nothing if the run queues are long, because each process
-%% must run to answer.
+%% Checks whether the selected processes are still traced. Does nothing if the run queues are long, because a process
+%% can only answer when it runs.
 count_whose({Ours, Followed}, C = #count{session = Session, armed = Armed, untraced = false}) ->
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;

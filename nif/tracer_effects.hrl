@@ -1,17 +1,17 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Computes the effects of a request on the node, from the request and the decoded match specifications. Every gate uses
-%% only the result of effects/2, so it need not know whether a flag, an event, an action or a raw specification has the
-%% effect. These functions are pure.
+%% Computes the effects of a request on the node, from the request and the decoded match specifications. The code that
+%% decides by an effect uses only the result of effects/2. So it need not know whether a flag, an event, an action or a
+%% raw specification has that effect. These functions are pure.
 %%
-%% #{flags => [Flag],         each trace flag that the arming can switch on, of any process or port
-%%   switched => [Flag],      those of them that specifications switch on
+%% #{flags => [Flag],         each trace flag that the request can switch on, of any process or port
+%%   switched => [Flag],      the flags among these that match specifications switch on
 %%   switches => boolean(),   a specification changes flags
 %%   stops => boolean(),      a specification can switch a flag off
 %%   silences => boolean(),   a specification calls silent/1
 %%   frames => boolean(),     calls leave frames on the stack, which stay there until they return
-%%   hidden => boolean(),     a call that leaves a frame may make no event
+%%   hidden => boolean(),     there may be calls that leave a frame and make no event
 %%   returns => all | none | some | no_calls,  which of the calls that make an event also leave a frame
-%%   accepts => boolean(),    every specification of calls shows every call, wherever it is made
+%%   accepts => boolean(),    every specification of calls shows every call, in every process
 %%   plain => boolean(),      no specification adds a message to a call or to a message that is sent
 %%   tokens => [{label, Label} | computed | unsafe],  labels of the sequential trace tokens that calls and messages set
 %%   types => [call | send | recv], scopes => [local | global | meta]}

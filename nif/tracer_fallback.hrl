@@ -5,7 +5,7 @@
 
 -define(FB_RATE, 1000).
 -define(FB_QUEUE, 10000).
--define(FB_LATE, 10000000). % ns: a trace message older than this has arrived
+-define(FB_LATE, 10000000). % ns: every trace message that is older than this has arrived
 
 -record(fb, {
     limits, limit,            % limits of frame/6; events left until the limit, or infinity
@@ -37,7 +37,7 @@ fb_new(Options) ->
 fb_now() -> erlang:monotonic_time(nanosecond) + ?FB_LIFT.
 
 %% Handles {trace_ts, Tracee, Tag, … , Time} and ignores other messages. After the limit it takes only results of
-%% earlier calls; it does not even count the other events, because nobody asked for them.
+%% earlier calls, and does not count other events, because nobody asked for them.
 fb_event(Event, S = #s{fb = #fb{limit = 0}}) when element(3, Event) =/= return_from, element(3, Event) =/= exception_from ->
     S;
 fb_event({seq_trace, Label, Info, _}, S) -> % our tokens have flags for time stamps (tracer_tokens.hrl)
@@ -64,7 +64,7 @@ fb_named(Event = {_, P, Tag, Name, _}, S = #s{fb = Fb, others = Others}) when is
     end;
 fb_named(_, S) -> S.
 
-%% Returns true if the event is of another etrace's process, or a message to such a process.
+%% Returns true if the event is from a process of another etrace, or is a message to such a process.
 fb_others(_, []) -> false;
 fb_others(Event, Others) ->
     lists:member(element(2, Event), Others) orelse

@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Loads the NIF into the VM, from a file that exists only for a moment, in a private directory with an unpredictable
-%% name. It does not use the file server, which serves the whole node and may be blocked. It removes file and directory
-%% in any case; the janitors know the directory meanwhile and remove it if the owner is killed.
+%% name. This code does not use the file server, which serves the whole node and may be blocked. It removes file and
+%% directory in any case. If the owner is killed before that, the janitors remove them.
 
 -define(MOUNTS_MOST, 64). % mounted directories that are tried
 
@@ -57,8 +57,9 @@ mounted(Mounts) ->
     Points = [P || M = {P, _, false, Type} <- Mounts, is_local(M), Type =/= <<"devtmpfs">>, not lists:member($\\, P)],
     lists:sublist(lists:uniq(Points) -- candidates(), ?MOUNTS_MOST).
 
-%% Reads the mounts, to skip those with noexec: a failed attempt to map the library there would leave a part of it
-%% mapped for ever. Returns [{Point, "major:minor", NoExec, Type}] in the kernel's order; [] if the mounts are unknown.
+%% Returns the mounts as [{Point, "major:minor", NoExec, Type}] in the kernel's order; [] if they are unknown. Mounts
+%% with noexec are skipped: a failed attempt to map the library from such a mount would leave a part of it mapped for
+%% ever.
 mounts() ->
     case file:open("/proc/self/mountinfo", [read, raw, binary]) of
         {ok, Handle} ->
@@ -148,9 +149,9 @@ nif_load(Base, So, Hash, Nonce, Janitors) ->
 
 tell(Janitors, Message) -> [Janitor ! Message || Janitor <- Janitors], ok.
 
-%% Writes the library. Checks, before it creates the file, that the directory is a directory with mode 0700; before it
-%% writes, that the directory belongs to us; afterwards, that the file has the written content. The owner of the new
-%% file tells which user we are, because a file server may map our user to another one.
+%% Writes the library. Before it creates the file, checks that the path is a directory with mode 0700. Before it writes,
+%% checks that the directory belongs to our user. Afterwards checks that the file has the written content. The owner of
+%% the new file tells which user that is, because a file server may map our user to another one.
 nif_write(Dir, File, So) ->
     try
         ok = change_mode(Dir, 8#700),
@@ -192,8 +193,8 @@ bin(Text) ->
         _ -> <<"?">>
     end.
 
-%% Returns one text that says why there is no NIF: each reason once, without the file's name and without directories
-%% that do not exist.
+%% Returns one text that says why the NIF could not be loaded. It has each reason once, without the file's name, and
+%% leaves out directories that do not exist.
 reasons(ok) -> <<>>;
 reasons(Why) ->
     There = [{D, reason(R)} || {D, R} <- Why, not lists:member(R, [<<"enoent">>, <<"enotdir">>])],

@@ -1,9 +1,10 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Follows the names of -P NAME, in the owner: when another process gets a name, the owner traces this process, too.
 %%
-%% The owner monitors the process that has the name. When it exits, the owner looks the name up after 1, 2, 4, … ms, and
-%% then once a second. It also looks once a second while the process lives, because the name may pass to another one. A
-%% look takes less than a microsecond. The VM would report the registration itself only if every process were traced.
+%% The owner monitors the process that has the name. When the process exits, the owner looks the name up after 1, 2, 4,
+%% … ms, and then once a second. The owner also looks once a second while the process lives, because the name may pass
+%% to another process. Looking a name up takes less than a microsecond. The VM would report a registration only if every
+%% process were traced.
 
 -record(named, {
     pid,               % the process that has the name | none

@@ -8,7 +8,7 @@ gates(Version) ->
     Erts = numbers(Version),
     [{What, How, Text} || {What, Since, Fixed, How, Text} <- all_gates(), Since =< Erts, Erts < Fixed].
 
-%% {What, the first erts with the bug, the first one without it, …}
+%% {What, the first version of erts with the bug, the first version without it, …}
 all_gates() -> [
     {garbage_collection, [15], [99], error, gc_taken},
     {label, [15], [99], error, bad_label},
@@ -55,9 +55,9 @@ gc_asked(#{flags := Flags}) -> lists:member(garbage_collection, Flags).
 
 gc_guarded(Effects, Request) -> gc_asked(Effects) andalso not maps:get(unsafe, Request, false).
 
-%% Takes the right to trace garbage collection: registers a name that only one etrace can have, whatever its build. The
-%% owner keeps the name as long as an action may switch the flag on. A name is needed because two etraces that begin at
-%% the same time do not see each other's flags. The VM unregisters the name when the owner ends.
+%% Takes the right to trace garbage collection: registers a name for the owner, which only one etrace on the node can
+%% have. The owner keeps the name as long as an action may switch the flag on. A name is needed because two etraces that
+%% begin at the same time do not see each other's flags. The VM unregisters the name when the owner ends.
 gc_begin(Effects, Request) ->
     gc_asked(Effects) andalso
         try register(etrace_collects, get(owner))

@@ -8,10 +8,10 @@
 %%               exiting; paused: by sys:suspend
 %%      total    {Processes, Queue, Memory, Running, Calling}; Calling: how many wait for a process that they call
 %%
-%% Map of {health, Map}: patience (ms), and again: true asks also for what changed since the look
+%% Map of {health, Map}: patience (ms); again: true asks also for the changes since the look
 %% Answer: a map of
-%%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, by how many bytes
-%%               it may grow}
+%%      figures  {Processes, Most, Ports, Most, Atoms, Most, Tables, Most, Modules, the node's memory, the bytes by
+%%               which the memory may grow}; Most: the limit of the number before it
 %%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
 %%      clock    {the VM's time, the system's time}, us
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
@@ -21,12 +21,12 @@
 %%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
 %%      starting [Application]: the node has not started it yet
 %%      locks    [#{type, name, owner, owner_name}] of global and mnesia
-%%      unknown  what did not answer in time
+%%      unknown  the parts of this answer that are missing, because the node did not answer in time
 %%    and with `again`
 %%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: processes for which others have
-%%               waited since the look. count: how many wait; waiting: [{Pid, Name}] of some of them; ends: one of the
-%%               calls has a timeout; task: all wait for a task; owners: [{Pid, Name}] of some processes that may have
-%%               what they wait for; owned: how many these are
+%%               waited since the look. count: how many processes wait; waiting: [{Pid, Name}] of some of them; ends:
+%%               one of their calls has a timeout; task: all wait for a task; owners: [{Pid, Name}] of some processes
+%%               that may hold what is waited for, such as a connection; owned: the number of such processes
 %%      locked   [#{type, pid, name}]: processes that wait for a lock
 %%      started  how many processes have started since the look and still live
 %%      starts   [#{count, owner, owner_name, initial}] of some of them
@@ -36,17 +36,18 @@
 -define(CHECK_MEMORY, 33554432). % bytes from which on a process is reported
 -define(CHECK_CALLS, 5000).     % most processes that wait in a call
 -define(CHECK_SOME, 300).       % most processes of one kind that are asked for more
--define(CHECK_STILL, 20).       % most reductions of a process that did not run: a question costs one, a call 22
--define(CHECK_LATER, 60).       % the same for processes that have waited since the look: they are asked more
+%% The most reductions of a process that has not run between two looks: our question costs one, a call of its own 22.
+-define(CHECK_STILL, 20).
+-define(CHECK_LATER, 60).       % the same limit for processes that have waited since the look: they get more questions
 -define(CHECK_GROUPS, 8).
 -define(CHECK_MS, 1000).        % ms for one answer
 -define(CHECK_THINGS, 20000).   % check looks at no more tables or ports
 -define(CHECK_PORT, 65536).     % bytes of waiting output from which on a port is reported
--define(CHECK_CONNECTION, 4096). % the same for a connection to another node: the VM holds further output back
+-define(CHECK_CONNECTION, 4096). % less for a connection to another node, because the VM holds further output back
 -define(CHECK_LOCKS, 1000).
 -define(CHECK_CHILDREN, 200).
 
-%% Returns how many processes of each reason the client looks at.
+%% Returns for each reason the number of processes that the client looks at.
 check_most() -> [{queue, 6}, {memory, 3}, {running, 12}, {garbage_collecting, 2}, {suspended, 4}, {paused, 4}, {exiting, 2}].
 
 %% ---- the look: in the looker --------------------------------------------------------------------------------------
@@ -84,7 +85,8 @@ check_found(Rows, {Found0, Total0}) ->
     end, {Found0, Total0}, Rows),
     {maps:map(fun(Reason, L) -> check_first(Reason, L) end, Found), Total}.
 
-%% Keeps the processes that rank highest. So the counts of `calls` and `running` have an upper limit.
+%% Keeps some of the processes with a reason, those that rank highest. So the counts of `calls` and `running` are
+%% limited.
 check_first(calls, L) -> lists:sublist(L, ?CHECK_CALLS);
 check_first(locks, L) -> lists:sublist(L, ?CHECK_SOME);
 check_first(running, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_SOME);
@@ -163,7 +165,7 @@ health_alarms() ->
     [short(Alarm) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
         L <- [gen_event:call(Name, Name, get_alarms)], is_list(L), Alarm <- lists:sublist(L, ?CHECK_GROUPS)].
 
-%% Returns the log handlers of OTP. The process that writes keeps its mode where all can read it.
+%% Returns the log handlers of OTP. The process of a handler keeps its mode in a table that every process can read.
 health_log() ->
     [#{name => atom_to_binary(Id), process => Process, mode => Mode, drops => health_drops(Name)} ||
         #{id := Id, module := M} <- logger:get_handler_config(),
@@ -261,9 +263,9 @@ health_ends(P, How) ->
         _ -> false
     end.
 
-%% Returns the processes that may hold what the waiting processes need. A pool monitors its clients. A pool of workers
-%% is linked to the workers, and those that hold something are busy. With DBConnection a client owns the table of its
-%% connection.
+%% Returns the processes that may hold what the waiting processes need, such as a connection of a pool. A pool monitors
+%% its clients. A pool of workers is linked to the workers, and busy workers hold something. With DBConnection a client
+%% owns the table of its connection.
 health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
     Owners = case why_ask(fun() -> process_value(Q, {dictionary, '$initial_call'}) end, How) of
         {ok, {M, init, 1}} -> health_owners(atom_to_binary(M));
@@ -302,8 +304,8 @@ health_start(N, Parent, Initial, Names) ->
     maps:merge(#{count => N, owner => text_of(Parent), owner_name => health_name(Parent, Names)},
         case Initial of none -> #{}; _ -> #{initial => look_function(Initial)} end).
 
-%% Returns the children of a supervisor that have started since the look. Children of simple_one_for_one have no names
-%% of their own, so they are not restarts.
+%% Returns the children of a supervisor that have started since the look. Leaves out children of simple_one_for_one,
+%% because they have no names and are therefore no restarts.
 health_restarts(Parent, Listed, Names, How) ->
     Read = fun() ->
         {supervisor, _, 1} = process_value(Parent, {dictionary, '$initial_call'}),

@@ -3,11 +3,12 @@
 %% time. Names in questions and answers are binaries; the size of an answer is bounded.
 %%
 %%   {count, …}, {read, …}            tracer_count.hrl
-%%   sessions                         [Session], without our own
+%%   sessions                         [Session]: the trace sessions on this node, without our own
 %%   {destroy, Number}                true
 %%   {info, Target}                   [{Subject, [{Name, Number, Client, [{Item, Value}]}]}]
 %%                                    Target: {arm, Request} | {pid, Bin} | {name, Bin} | send | 'receive' | new | …
-%%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: functions after After, {M, F, A} | none
+%%   {ls, After, {arm, Request}}      {[{M, F, A, Exported}], All, More}: the functions that follow After, which is
+%%                                    {M, F, A} | none
 %%   {look, Map}                      tracer_look.hrl
 %%   {health, Map}                    tracer_health.hrl
 %%   {chunk, Module, From}            {Name, Size, Part} | none: debug information, see chunk/2
@@ -96,8 +97,8 @@ session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete
         [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S, Flags)],
         case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
 
-%% Returns {#{Session => {how many things it traces, some of them}}, true if there was time for all things before
-%% `Until`}.
+%% Returns {#{Session => {the number of Things that it traces, some of them}}, true if there was time for all Things
+%% before Until}. Things: processes or ports.
 whose(Things, Until) -> whose(Things, Until, 0, #{}).
 
 whose([], _, _, Acc) -> {Acc, true};
@@ -119,20 +120,20 @@ clients() ->
     maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
         Owner <- owners(), {Own, Node, Begun} <- [process_value(Owner, {dictionary, session})]])).
 
-%% Returns the sessions of that owner's processes that receive system events or remove trace tokens.
+%% Returns the sessions of an owner's system process and cleaner.
 systems(Owner) ->
     [Session || L <- [process_value(Owner, monitored_by)], is_list(L), P <- L, is_pid(P), node(P) =:= node(),
         {M, F, _} <- [process_value(P, initial_call)], F =:= system orelse F =:= cleaner, companion(M),
         {_, _} = Session <- [process_value(P, {dictionary, session})]].
 
-%% Returns the owner of every companion on this node. A janitor monitors its owner, whose first function is in the
-%% module that has the janitor's name.
+%% Returns the owner of every companion on this node. A janitor is registered under the name of the companion's module
+%% and monitors the owner, whose initial function is owner/1 of that module.
 owners() ->
     [Owner || N <- registered(), companion(N), Janitor <- [whereis(N)], is_pid(Janitor),
         L <- [process_value(Janitor, monitors)], is_list(L), {process, Owner} <- L, is_pid(Owner),
         {M, owner, 1} <- [process_value(Owner, initial_call)], M =:= N].
 
-%% Returns the things that a session traces apart from processes, ports and functions. Flags: those of its processes and
+%% Returns what else a session traces, besides processes, ports and functions. Flags: the flags of its processes and
 %% ports.
 events(S, Flags) ->
     [E || E <- [send, 'receive', new_processes, new_ports, on_load, system], event_traced(E, S, fun() -> lists:member(E, Flags) end)].

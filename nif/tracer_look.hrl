@@ -1,25 +1,27 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Looks at processes for the commands that show what they do now: {ask, {look, Map}}.
 %%
-%% process_info/2 waits until the other process answers. One in a NIF or in a large garbage collection answers only at
-%% the end of that. So a process of its own looks, the looker, at LOOK_PART processes at a time. If it waits for the
-%% same process for two times LOOK_STUCK, the worker kills it and puts that process aside. Each process that was put
-%% aside gets a looker of its own and some more time; those that do not answer in that time are `silent`.
+%% process_info/2 waits until the other process answers. A process in a NIF or in a large garbage collection answers
+%% only when that has ended. So the worker does not ask itself: another process, the looker, asks LOOK_PART processes at
+%% a time. If the looker waits for the same process for two times LOOK_STUCK, the worker kills the looker and puts that
+%% process aside. Each process that was put aside gets a looker of its own and some more time. If it does not answer in
+%% that time either, it is `silent`.
 %%
-%% A process answers about its stack by running, but others can read its status and reductions while it waits. So if it
-%% waits and its reductions are those after the last look, the looker does not ask again: it has the same stack.
+%% A process must run to answer about its stack, but its status and reductions can be read while it waits. If a process
+%% waits and its reductions have not changed since the last look, it has the same stack, so the looker does not ask
+%% again.
 %%
 %% Map: what     stacks | processes | names | why (tracer_why.hrl) | check (tracer_health.hrl)
 %%      who      [Who] (tracer_whom.hrl); [] for all processes
-%%      anew     true: begins with the list of processes; false: goes on where the last question ended
-%%      most     how many processes to look at for this answer
+%%      anew     true: begins a new list of processes; false: goes on where the last question ended
+%%      most     the most processes to look at for this answer
 %%      share    percent of one core that looking may take
 %%      patience ms that the answer may wait for processes that do not answer
 %%   and for `stacks`
 %%      pids     how many processes of each stack and initial call are in the answer
 %%   and for `processes`
 %%      sort     queue | memory | binaries | reductions: which processes are in the answer
-%%      growth   true: sorts by the growth since the last look
+%%      growth   true: sort by the growth since the last look
 %%      rows     how many processes are in the answer
 %% Answer: a map of
 %%      looked, left           how many processes answered, and how many are left for the next question
@@ -31,9 +33,9 @@
 %%      functions              [{M, F, A}]
 %%      stacks                 [{Status, [Function], Initial, Idle, Count, [Pid], Ms}]: Function: its place in
 %%                             `functions`, from 0, innermost first; Initial: the function with which these processes
-%%                             began, -1 for a fun; Idle: they wait for any message in the loop of a behaviour or of
-%%                             OTP; [Pid]: the first of them; Ms: how long the process that waits longest has not run,
-%%                             at least
+%%                             began, -1 for a fun; Idle: these processes wait for any message in the loop of a
+%%                             behaviour or of OTP; [Pid]: some of these processes; Ms: at least so long the process
+%%                             that waits longest has not run
 %%   for `processes`, when nothing is left
 %%      rows                   [#{...}], see look_row/3
 %%      total                  {Processes, Queue, Memory, Binaries, Reductions}: sums; Binaries is 0 unless `sort` is
@@ -42,8 +44,8 @@
 
 -define(LOOK_PART, 256).
 -define(LOOK_STUCK, 20).      % ms for which the worker waits for the looker
--define(LOOK_LISTED, 1000).   % ms that a list of all processes is used
--define(LOOK_AHEAD, 5000).    % us that looking may be ahead of its share
+-define(LOOK_LISTED, 1000).   % the most ms for which a list of all processes is used
+-define(LOOK_AHEAD, 5000).    % us that looking may take beyond its share before the worker sleeps
 -define(LOOK_APART, 100).     % processes that are put aside for one answer
 -define(LOOK_PAGE, #{stacks => 1000, names => 1000, processes => 20000, check => 20000}). % most for one answer
 -define(LOOK_LONGEST, 1000).  % ms for one answer; the next answer has the rest of its processes
@@ -70,12 +72,12 @@
     named, filters,           % all | [Pid]: processes that the client named; what selects among the others
     pids = [],                % left to look at
     answered = 0,
-    began, before = none,     % us: when this look began, and when the last one did
+    began, before = none,     % us: when this look began; when the last look began
     stuck = #{},              % processes that did not answer the last time
-    seen = #{}, now = #{},    % of the last look, and of this one: #{Pid => Values}, for stacks #{Pid => {Reductions that
-                              % it has if it does not run, ms since when it has not run,
-                              % {Status, Stack, Initial, Hash} | other}}
-    top = [],                 % [{Key, Pid, Values}]; of `check`, what check_found/2 returns
+    %% #{Pid => Values}, from the last look and from this one. For stacks, Values is {the reductions that the process
+    %% still has if it has not run, ms: since when it has not run, {Status, Stack, Initial, Hash} | other}.
+    seen = #{}, now = #{},
+    top = [],                 % [{Key, Pid, Values}]; for `check`, the result of check_found/2
     total = {0, 0, 0, 0, 0}
 }).
 
@@ -117,23 +119,22 @@ look_begin(Map = #{what := What, who := Who}, List, Before) ->
     Pids = case All orelse Filters =/= [] of true -> List(); false -> Chosen end,
     L = #scan{what = What, items = look_items(Map, Filters), named = Chosen, filters = Filters, pids = look_mixed(Map, Pids), began = now_us()},
     case Before of
-        %% A look without binaries says nothing about their growth.
+        %% Only a look with the same items can be compared with: one without binaries does not tell how much they grew.
         #scan{what = What, items = Items, now = Now, stuck = Stuck, began = Began} when Items =:= L#scan.items ->
             L#scan{seen = Now, stuck = Stuck, before = Began};
         _ -> L
     end.
 
-%% Shuffles the processes if one answer has no room for all, so that the processes of the first answers are a sample of
-%% all.
+%% Shuffles the processes if one answer has no room for all, so that the first answers have a random sample.
 look_mixed(#{what := stacks, most := Most}, Pids) when length(Pids) > Most ->
     Salt = erlang:unique_integer(),
     [P || {_, P} <- lists:keysort(1, [{erlang:phash2({P, Salt}), P} || P <- Pids])];
 look_mixed(_, Pids) -> Pids.
 
-%% Returns a fun that lists the processes. Listing them takes 0.6 ms even if they are few, because it reads the whole
-%% table of the VM. The VM numbers processes in order until the table is full. So if the number of this looker follows
-%% that of the looker of the last list, no process has started in between, and the list is used again. It is used for a
-%% second at most, for a table that was full.
+%% Returns a fun that lists the processes. Listing takes 0.6 ms even for few processes, because the VM reads its whole
+%% table. The VM numbers processes in order until the table is full. So if this looker has the number after that of the
+%% looker of the last list, no process has started in between, and the list is used again. When the table was full,
+%% numbers are used again, so a list is used for at most a second.
 look_listing({Looker, _}, Ours) ->
     fun() ->
         Number = look_number(Looker),
@@ -145,8 +146,8 @@ look_listing({Looker, _}, Ours) ->
         Pids
     end.
 
-%% Returns the processes of all etraces, including the lookers, which their workers monitor. The owner may not know
-%% other etraces yet.
+%% Returns the processes of all etraces on the node. Finds their lookers, too, because the workers monitor them. Does
+%% not ask the owner, which may not know the other etraces yet.
 look_others() ->
     Others = ours_of(owners()),
     Others ++ [P || W <- Others, is_pid(W), L <- [process_value(W, monitors)], is_list(L), {process, P} <- L,
@@ -228,8 +229,8 @@ look_group({P, {Status, Stack, Initial, Reductions}}, #scan{seen = Seen}, Ms, Mo
     Since = case Seen of #{P := {Before, At, _}} when Reductions =< Before -> At; _ -> Ms end,
     look_count(P, Reductions + 1, Since, {Status, Stack, Initial, erlang:phash2({Status, Stack, Initial})}, Ms, Most, Acc).
 
-%% Adds a process to the group of its stack, which the hash of the stack finds: comparing stacks takes long. Processes
-%% with the same stack share its memory, so that the comparison of the stacks ends at once.
+%% Adds a process to the group of processes with its stack. Finds the group by a hash, because comparing stacks takes
+%% long. Processes of a group share the memory of the stack, so that comparing their stacks ends at once.
 look_count(P, Reductions, Since, Known = {_, _, _, Hash}, Ms, Most, {Groups, Now}) ->
     {Key, {Shared, N, Pids, Longest}} = case Groups of
         #{Hash := Group = {Known, _, _, _}} -> {Hash, Group};
@@ -297,9 +298,9 @@ look_at(Looker, Pids, L, Share, Patience) ->
     {Rows, Silent, []} = look_at(Looker, Pids, L, Share, Patience, infinity),
     {Rows, Silent}.
 
-%% Returns the same and the processes that are left after the time Until. Asking a process that waits for a busy
-%% scheduler takes up to twice ?LOOK_STUCK. A thousand such processes would take 40 s, and the client gives up after 30
-%% s.
+%% Like look_at/5, but stops at the time Until and also returns the processes that are left. Asking a process that waits
+%% for a busy scheduler takes up to twice ?LOOK_STUCK. A thousand such processes would take 40 s, and the client gives
+%% up after 30 s.
 look_at(Looker, Pids, L, Share, Patience, Until) ->
     {Known, Rest} = lists:partition(fun(P) -> is_map_key(P, L#scan.stuck) end, Pids),
     {Late, Rows, Left} = look_each(Rest, L, Looker, {Share, now_us(), 0}, Until, {lists:sublist(Known, ?LOOK_APART), []}),
@@ -380,7 +381,7 @@ look_wait(Lookers, Until, Rows) ->
         {Rows, [P || {_, P} <- maps:values(Lookers)]}
     end.
 
-%% Returns the registered name of a process that does not answer. The table of names can tell it.
+%% Finds the registered name of a process that does not answer, in the table of names.
 look_registered(P) ->
     case [N || N <- registered(), whereis(N) =:= P] of
         [N | _] -> atom_to_binary(N);
@@ -441,8 +442,8 @@ look_values(details, P, Values) ->
     {name_of(P, Name), look_began(Proc, Spawned), look_relatives(Ancestors), look_relatives(Callers), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 
-%% Returns the stack of a process. The stack in a dirty NIF begins with the caller of the NIF, so the NIF is added. A
-%% process that hibernates has no stack, so its current function stands for it.
+%% Returns the stack of a process. If the process is in a dirty NIF, Trace begins with the caller of the NIF, so the NIF
+%% is added. A process that hibernates has no stack, so its current function is used as its stack.
 look_stack(Trace, Current, Status) ->
     case [{M, F, A} || {M, F, A, _} <- Trace] of
         [Current | _] = Stack -> Stack;
