@@ -189,10 +189,11 @@ blind(Session, #armed{builtins = Builtins}, Gates) ->
 armed_now(Session, {MFA, call_count, _}) -> budget_armed(Session, MFA);
 armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 
-%% Finds flags, message tracing and system tracing that another process on the node has stopped; any process with a weak
-%% handle of the session can stop them. Returns #armed.whom in the order of the next checks, and a list of the parts
-%% that were stopped. If all processes are traced, checks the flags of new processes and of one process that always
-%% exists. Otherwise checks a few selected processes each time, in turn. A process that has ended counts as unchanged.
+%% Finds flags, message tracing and system tracing that another process on the node has stopped; a process needs only
+%% a weak handle of the session for this. Returns {Processes, Ports} in the order of the next checks, and a list of the
+%% parts that were stopped. If all processes are traced, checks the flags of new processes and of one process that
+%% always exists. Otherwise checks a few selected processes each time, in turn. A process that has ended counts as
+%% unchanged.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, Options}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),

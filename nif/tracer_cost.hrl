@@ -1,11 +1,11 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Estimates the cost of a trace before anything is traced. Runs in the worker.
 %%
-%% Dangerous functions are those that tracing itself uses. A wildcard never selects them unless the request is forced; a
-%% probe that names one gets it with a warning. Hot functions are those that a busy node calls all the time. If a
-%% wildcard selects them, the trace gets a budget (tracer_budget.hrl).
+%% Dangerous functions are functions that tracing itself uses. A wildcard selects them only if the request is forced. A
+%% probe that names a dangerous function gets it with a warning. Hot functions are functions that a busy node calls all
+%% the time. If a wildcard selects hot functions, the trace gets a budget (tracer_budget.hrl).
 
--define(MANY, 1000). % number of functions from which on a wildcard counts as hot
+-define(MANY, 1000). % a wildcard that selects at least so many functions counts as hot
 
 %% Returns the answer that arming would give, and why a probe matches no function.
 select_do({Session, Request, Tracer}) ->

@@ -3,8 +3,9 @@
 %% message queues may grow, and each pending result takes space on a stack. If the node has grown too much since it was
 %% armed, the owner ends the tracing or the counting.
 %%
-%% A process of its own, the warden, looks each second. The worker cannot, because a job may take long, for example when
-%% it asks a registry for a name. The owner cannot, because it must not wait for a file.
+%% A process of its own, the warden, reads the memory each second. The worker cannot do this, because a job of the
+%% worker may take long, for example when it asks a registry for a name. The owner cannot do it, because it must not
+%% wait for a file.
 %%
 %% The allowed growth is an option: a number of bytes, `infinity`, or by default a quarter of the node's memory, but at
 %% least half a gigabyte, and at most half of the memory that its host, its container and its own limits have left.
@@ -23,7 +24,7 @@ warden_start() ->
 %% Starts a watch, which lasts until the session is disarmed. A late message of an earlier watch has another reference.
 memory_watch(S) -> memory_watch_on(S#s{memory = make_ref()}).
 
-%% Continues the watch in a new warden after the old one was killed. It measures growth from now on.
+%% Continues the watch in a new warden after the old warden was killed. The new warden measures growth from now on.
 memory_watch_on(S = #s{memory = none}) -> S;
 memory_watch_on(S = #s{options = #{memory := infinity}}) -> S;
 memory_watch_on(S = #s{memory = Watch, warden = Warden}) -> Warden ! {watch, Watch, S#s.options}, S.
@@ -73,8 +74,9 @@ memory_used() ->
 %% the free memory would terminate the node, not the trace. If memory is exhausted, the fallback could terminate the
 %% node, too, by the messages that wait for it, so the trace is rejected: returns {memory_left, megabytes}.
 %%
-%% A ring grows when it is full. This gets the trace over a second in which the owner or the client hardly runs. The
-%% grown rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 at most a third.
+%% A ring grows when it is full, so that no event is lost during a second in which the owner or the client hardly runs.
+%% The grown rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 rings at
+%% most a third.
 memory_rings() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};

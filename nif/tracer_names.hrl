@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Finds the names of processes: the registered name, else the label, else the name in a registry (tracer_registry.hrl),
 %% else the initial function. Asking a process may block, so a process of its own, the namer, asks. The owner delays a
-%% batch until the names arrive, but only for a bounded time; late names go into a later batch. Each time that they are
-%% late, the bound becomes smaller. The namer also asks the other etraces which processes are theirs.
+%% batch until the names arrive, but only for a bounded time; late names go into a later batch. Each time that names are
+%% late, the bound becomes smaller. The namer also asks the other etraces for their processes.
 
 -define(NAMES_WAIT_LEAST, 5). % ms: the least time that a batch waits for names
 -define(NAMES_MOST, 256).  % most names for one batch
@@ -23,11 +23,12 @@ names_end(S) -> S#s{registered = none, parted = []}.
 
 names_registered() -> maps:from_list([{P, Name} || Name <- registered(), P <- [whereis(Name)], is_pid(P)]).
 
-%% Adds the name of a process that is traced only now.
+%% Adds the name of a process that is traced from now on.
 names_add(P, _, S = #s{registered = Names}) when P =:= none; Names =:= none -> S;
 names_add(P, Name, S = #s{registered = Names}) -> S#s{registered = Names#{P => Name}}.
 
-%% Takes what a drain has met: tracees and {Pid, Name}. Returns the tracees, those with a known name as {Pid, Name}.
+%% Takes the new tracees and the {Pid, Name} of a drain (drain/4). Returns the tracees, as {Pid, Name} if the name is
+%% known.
 names_met(Met, _, S = #s{registered = none}) -> {lists:usort([P || P <- Met, not is_tuple(P)]), S};
 names_met(Met, Status, S = #s{registered = Before, parted = Parted}) ->
     Moved = [Move || Move = {_, _} <- Met],

@@ -3,11 +3,11 @@
 %% on the stack until the call returns. A function that ends by calling itself returns only after its last turn, if
 %% ever: its frames would pile up and slow the process down.
 %%
-%% The NIF counts the pending results of each process and function (owed.h) and asks when there are many. A process of
-%% its own answers, the asker, because process_info/2 waits for the other process. It compares the size of the stack
-%% with the size of the frames: real recursion keeps at least one more word for each call, a loop keeps none. The worker
-%% then arms the loop's function without results. Its calls are still traced, and all other functions keep their
-%% results.
+%% The NIF counts the pending results of each process and function (owed.h) and asks about the function when there are
+%% many. A process of its own, the asker, answers, because process_info/2 waits for the other process. The asker
+%% compares the size of the stack with the size of the frames for pending results: real recursion keeps at least one
+%% more word for each call, a loop keeps none. If the function loops, the worker stops tracing its results. Its calls
+%% are still traced, and all other functions keep their results.
 
 -define(FRAME_WORDS, 4).  % words that the VM keeps for one pending result
 -define(OWED_APART, 32).  % fewest calls between two looks that are compared
@@ -31,7 +31,7 @@ endless(Pid, MFA, S = #s{ended = Ended}) ->
         false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, case in_meta(MFA, S) of true -> root_loops; false -> endless end, {Pid, MFA}))
     end.
 
-%% Returns true if the session has roots, and the function is armed in meta, like each root.
+%% Returns true if the session has roots and the function has meta tracing, as every function of a root has.
 in_meta(MFA, #s{session = {_, Weak}, armed = #armed{request = #{inside := _}}}) ->
     try trace:info(Weak, MFA, meta) of {meta, Tracer} -> Tracer =/= false; _ -> false catch error:_ -> false end;
 in_meta(_, _) -> false.
@@ -68,8 +68,8 @@ counters_end(S) ->
 
 %% ---- in the owner, where it is the tracer itself --------------------------------------------------------------------
 
-%% Counts the owed results as owed.h does, and asks the same process. The owner's messages are late, so it finds a loop
-%% late; it never takes recursion for a loop. It counts for ?FB_OWED processes and functions at a time.
+%% Counts the owed results as owed.h does, and asks the asker. Trace messages reach the owner late, so a loop is found
+%% late; but recursion is never taken for a loop. Counts for at most ?FB_OWED processes and functions at a time.
 -define(FB_OWED, 20000).
 -define(FB_ASK, 24). % OWED_ASK
 
@@ -112,7 +112,8 @@ asker(Owner) ->
     monitor(process, Owner),
     asker_loop(Owner, none, #{}).
 
-%% Answers the questions of the NIF. Samples: #{{Process, Function} => the earlier look, to compare with the next one}
+%% Answers the questions of the NIF. Samples: #{{Process, Function} => an earlier look at the stack, to compare with the
+%% next look}
 asker_loop(Owner, Watched, Samples) ->
     receive
         {watch, Tracer, Session, Worker} ->
@@ -135,9 +136,9 @@ owed_begin(Owner, Watched) -> owed_ask(Owner, Watched, all_questions, [], #{}).
 owed_ask(_, {fallback, _, _}, Samples) -> Samples;
 owed_ask(Owner, Watched, Samples) -> owed_ask(Owner, Watched, questions, [], Samples).
 
-%% Answers the open questions. Each look waits for its process to be scheduled, and new questions open meanwhile.
-%% Functions with an earlier look come first: a second look may show recursion, and that answers the questions about all
-%% other processes in it.
+%% Answers the open questions. Each look at a stack waits until its process is scheduled; new questions may open during
+%% that time. Functions with an earlier look come first: a second look may show recursion, and that answers the
+%% questions about the same function in all other processes.
 owed_ask(Owner, Watched = {State, _, _}, Which, Left, Samples) ->
     try owing(State, Which) of
         New ->
@@ -183,12 +184,12 @@ owed_look(Owner, Watched, Question = {Pid, MFA}, Before, Samples0) ->
 owed_again({fallback, _, _}, _, Before) -> Before;
 owed_again({State, _, _}, Question, _) -> case owing(State, Question) of none -> {0, 0, 0, 0}; Counts -> Counts end.
 
-%% Judges a look at a stack. The process may run meanwhile, so there are counts from before and after it: {of the
-%% function, of the process, results, the lowest count of the function since the counts before}. They give the highest
-%% and the lowest possible size of all other frames. Comparing two looks cancels older content of the stack and wrong
-%% counts (a call that raised without an event). This holds only while the calls of the first look are open: another
-%% recursion has other content below it. The stack of a process that is at the beginning of the function holds nothing
-%% else.
+%% Judges a look at a stack. The process may run during the look, so there are counts from before and after the look:
+%% {pending results of the function, pending results of the process, results, the lowest count of the function since the
+%% last reading}. From these follow the highest and the lowest possible size of all other frames. The difference of two
+%% looks does not depend on older content of the stack or on wrong counts (a call that raised without an event). But
+%% this holds only while the calls of the first look are open: another recursion has other content below it. AtBegin:
+%% the process is at the beginning of the function, so its stack holds nothing else.
 owed_judge({{N1, T1, R, L1}, {N2, T2, R, L2}, Words, AtBegin}, Sample) ->
     N = min(N1, N2),
     High = Words - ?FRAME_WORDS * min(T1, T2),
@@ -197,7 +198,7 @@ owed_judge({{N1, T1, R, L1}, {N2, T2, R, L2}, Words, AtBegin}, Sample) ->
     case Sample of
         _ when High < -8 - T1 div 8 -> forget;
         {N0, _, High0, Low0, AtBegin0} when N - N0 >= ?OWED_APART div 2 ->
-            Open = min(L1, L2) >= N0 - 1, % the newest of them may have returned
+            Open = min(L1, L2) >= N0 - 1, % the calls of the first look are open, except perhaps the newest
             if
                 Open, Low - High0 >= (N - N0) div 2 -> nests;
                 10 * High < 9 * N -> endless;
@@ -212,10 +213,11 @@ owed_judge(_, _) -> {again, ?OWED_APART, none}.
 
 %% ---- beside other sessions ------------------------------------------------------------------------------------------
 
-%% Judges a look if other sessions trace the function, too. The VM also keeps their frames for each call, so a loop may
-%% look like recursion. Two more signs separate them: how many words these sessions keep at most, and whether the
-%% function itself has a frame on the stack, which it has for each call that it waits for. If the signs disagree, the
-%% calls are not trusted, and OWED_MOST limits them. Theirs: words for each call.
+%% Judges a look if other sessions trace the function, too. The VM also keeps frames for these sessions, so a loop may
+%% look like recursion. Two more signs tell a loop from recursion: the most words that the other sessions can keep, and
+%% whether the function itself has a frame on the stack, as it has for each call that it waits for. If the signs
+%% disagree, the calls are not trusted, and OWED_MOST limits them. Theirs: words that the other sessions keep for a
+%% call.
 owed_beside(Theirs, {{N1, T1, _, _}, {N2, T2, _, _}, Words, AtBegin}, {N0, T0, High0, Low0, _}, [{_, Stack}], MFA) ->
     Others = fun(T) -> Words - ?FRAME_WORDS * T - Theirs * (T - T0) end,
     Half = (min(N1, N2) - N0) div 2,
@@ -269,13 +271,12 @@ endless_do(State, Session, MFA) ->
 
 ended() -> case get(endless) of undefined -> #{}; Ended -> Ended end.
 
-%% Removes the wish for results of endless functions from patterns that are about to be set. Inside: the session has
-%% roots.
+%% Changes patterns that are about to be set so that endless functions report no results. Inside: the session has roots.
 without_results(Scope, Inside, Map) ->
     maps:merge(Map, maps:map(fun(MFA, Ms) -> resultless(Scope, Inside, MFA, Ms) end, maps:with(maps:keys(ended()), Map))).
 
-%% Removes the wish for results from a specification. A root keeps its results, because they tell that it has ended. The
-%% NIF rejects its inner calls (inside.h).
+%% Removes from a match specification the actions that trace the return. A root keeps them, because its result tells
+%% that it has ended. The NIF rejects the further calls of such a root (inside.h).
 resultless(Scope, Inside, {_, _, Arity}, Clauses) when is_list(Clauses) ->
     IsRoot = fun(Body) -> Inside andalso Scope =:= meta andalso lists:keymember(enable_trace, 1, Body) end,
     Left = [{Head, Guards, case IsRoot(Body) of true -> Body; false -> lists:flatmap(fun resultless/1, Body) end} || {Head, Guards, Body} <- Clauses],

@@ -5,13 +5,15 @@
 %% schedulers. So the plan has as few calls as possible: a default for all modules, then whole modules, then single
 %% functions.
 %%
-%% A whole module includes functions that nobody asked for: module_info and compiler-generated ones. Clearing them would
-%% take most of the calls, and they are seldom called. If there are many, the plan leaves them armed, and the NIF drops
-%% their events (unasked.h). It reports those that are called often, and the worker clears them.
+%% A whole module includes functions that nobody asked for: module_info and compiler-generated functions. Most of the
+%% calls of trace:function would be for clearing these functions, which are seldom called. If there are many of them,
+%% the plan leaves them armed, and the NIF drops their events (unasked.h). The NIF reports those that are called often,
+%% and the worker clears them.
 %%
-%% A value in a plan is the pattern that a function gets: a match specification, `false`, or `free` for any pattern.
+%% A value in a plan is the pattern that a function gets: a match specification, `false` for no pattern, or `free` if
+%% any pattern will do.
 
--define(LEFT_LEAST, 20). % with fewer unwanted functions than this, all are cleared and the gates stay exact
+-define(LEFT_LEAST, 20). % fewer unwanted functions than this are all cleared, so that the NIF need not drop events
 -define(CLEARED_MOST, 50). % busy functions that are cleared in one job
 -define(STEPS_MOST, 500). % most single functions to set while calls are traced already
 
@@ -106,9 +108,9 @@ set(Session, Scope, Steps, Functions) ->
 -define(ACTING, [display, disable_trace, enable_trace, set_seq_token, set_tcw, silent, trace]).
 -define(STACK_READING, [current_stacktrace, process_dump]).
 
-%% Returns true if unwanted functions may stay armed: not if their calls would have an effect or if return_to is traced.
-%% Also not if specifications read stacks: a stack trace would show unwanted functions through the frames that the VM
-%% keeps for pending results.
+%% Returns true if unwanted functions may stay armed. Returns false if their calls would have an effect, if return_to is
+%% traced, or if match specifications read stacks: the frames that the VM keeps for pending results of unwanted
+%% functions would show in a stack trace.
 may_leave(fallback, _, _) -> false;
 may_leave(_, #{flags := Flags, frames := Frames}, Read) ->
     Specs = each_spec([Ms || #{match_spec := {_, Ms}} <- Read]),
@@ -122,8 +124,8 @@ kept(Functions, Before) ->
 
 is_free(Kept) -> fun(MFA = {_, F, _}) -> not written(F) andalso not is_map_key(MFA, Kept) end.
 
-%% Clears the functions that the NIF reports as busy, but only those that were left armed: the NIF may mix two functions
-%% up.
+%% Clears the functions that the NIF reports as busy. Ignores a function that was not left armed, because the NIF may
+%% mix up two functions.
 unasked_do({Session, Tracer}) ->
     case get(function) of
         {Session, Set, {left, Kept}} ->
@@ -143,9 +145,9 @@ unasked_do({Session, Tracer}) ->
 -define(SLICE_US, 2000).
 -define(PROGRESS_MS, 500).
 
-%% Pauses the worker at the end of its slice if other processes wait for a scheduler, so that a node with one scheduler
-%% runs on. The worker has priority high: at normal priority each of its steps would wait for every busy process of the
-%% node. Every loop over modules, functions or processes calls this.
+%% Pauses the worker at the end of its time slice if other processes wait for a scheduler, so that they can run on a
+%% node with one scheduler. The worker has priority high: at normal priority each of its steps would wait for every busy
+%% process of the node. Every loop over modules, functions or processes calls this.
 pace() ->
     case get(slice) of
         End when is_integer(End) -> erlang:monotonic_time(microsecond) < End orelse pause();
