@@ -56,8 +56,8 @@
     %% {seen, lost, missing}: the counters of system events that the client has, and how many events it lacks
     system_told = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0},
     dozing = false, wait = 0,
-    until = none, linger = ?LINGER, % monotonic us until which a batch may grow; how long the previous one did
-    min,                     % bytes: with less room than this, the owner does not drain
+    until = none, linger = ?LINGER, % monotonic us until which a batch may grow; us for which it may grow
+    min,                     % bytes: if the credit leaves less than this for a batch, the owner does not drain
     options, why,            % options of the boot message; why the NIF was not loaded
     armed = none,            % what is traced (tracer_arm.hrl)
     follow = none,           % the names of -P (tracer_follow.hrl)
@@ -79,7 +79,7 @@
     tally = off,
     ring = off,              % the flight recorder (tracer_ring.hrl)
     recorded = false,        % something was armed, so the rings may hold events
-    budget = none,           % of the trace (tracer_budget.hrl)
+    budget = none,           % the budget of the trace (tracer_budget.hrl)
     checks = 0,              % self-checks so far
     counted = [],            % frames of counts for the next batches
     counters = #{},          % #{MFA => count}: looping functions that a counter of the VM counts, as reported
@@ -175,16 +175,16 @@
 %%     {leftover, Path}: the socket to which the NIF sends what the client has not got, when the node halts; <<>>: none.
 %%         leftover: sends it now.
 %%     {got, Seq}: the client has this batch and all before it.
-%%     {at_end, Ms}: the leftover includes the events of the flight recorder of the last Ms milliseconds; 0: all of
-%%         them. {at_trigger, Ms}: the same, but only after a trigger.
+%%     {at_end, Ms}: the leftover includes the flight recorder's events of the last Ms milliseconds; 0: all its events.
+%%         {at_trigger, Ms}: the leftover includes them only after a trigger.
 %%     overwrite: the rings overwrite their oldest frames, and drain/4 takes none.
 %%     {snapshot, Ms, After} -> {From, Us}: ends the overwriting. The rings hold every event after the tick From, which
 %%         was Us microseconds ago; with Ms, at most Ms milliseconds ago. From = 0: every event.
 %%     trigger: a result that the filter accepts asks for a snapshot. The rings then overwrite nothing. Returns `more`
 %%         like tally.
-%%     watch -> the number of these results since the last watch; the next result asks. fire: does what such a result
-%%         does. unwatch -> boolean(): true if a result could still have asked; from now on none asks. fired ->
-%%         boolean(): true if a result has asked.
+%%     watch -> the number of such results since the last watch. The next such result asks for a snapshot. fire: acts
+%%         like such a result. unwatch -> boolean(): true if a result could still have asked for a snapshot; from now on
+%%         no result asks. fired -> boolean(): true if a result has asked for a snapshot.
 %%     {labels, [Label]}: report only sequential tracing with these labels; []: with all labels.
 %%     {filter, Steps, [Program]}: the filter for tally, hold and trees (struct etw_filter_step), and its programs
 %%         (lists of steps, enum etw_step); <<>>: no filter. badarg if the filter is invalid.
@@ -200,7 +200,7 @@
 %% owing(State, {Pid, MFA, Answer}): N: ask again after N more calls. trusted: the calls nest; ask again at twice as
 %%     many calls. forget: the stack has no such frames. endless: the function loops; its calls in the process pause
 %%     until owing(State, MFA).
-%% owing(State, MFA): the worker has armed the function without results.
+%% owing(State, MFA): the worker has stopped tracing the results of the function.
 %% unasked(State, [MFA] | none | busy) -> boolean() | [MFA]: a list: drops the events of module_info and of
 %%     compiler-generated functions, except the functions of this list and of earlier ones; false: no room for the list.
 %%     none: drops nothing, and forgets the lists. busy: returns the functions whose events were dropped often since the

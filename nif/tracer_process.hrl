@@ -7,7 +7,7 @@
 
 -define(TOO_LARGE, {?MODULE, too_large}).
 -define(PROCESS_LINKS, 50000).   % most links, monitors and aliases
--define(PROCESS_LINK, 48).       % least bytes of one of them
+-define(PROCESS_LINK, 48).       % the least bytes of a link, monitor or alias
 -define(PROCESS_MESSAGE, 88).    % bytes of a message besides its term
 -define(PROCESS_HEAP, 4000000).  % words of the heap
 -define(PROCESS_STACK, 200).     % words: the VM cuts each term of a stack at 100000 elements, which takes 10 ms
@@ -45,8 +45,8 @@ process_copies(status) -> constant;
 process_copies(total_heap_size) -> constant;
 process_copies({dictionary, Word}) when Word =:= at; Word =:= ours; Word =:= session; Word =:= tokens -> constant. % of the companion
 
-%% Returns true if what is copied is small enough. Memory includes everything, total_heap_size also the messages on the
-%% heap.
+%% Returns true if the copy of an answer is small enough. `memory` includes all memory of the process; total_heap_size
+%% includes the messages on the heap.
 process_fits(links, #{memory := Memory, total_heap_size := Heap, message_queue_len := Queue}) ->
     Memory - Heap * erlang:system_info(wordsize) - Queue * ?PROCESS_MESSAGE =< ?PROCESS_LINKS * ?PROCESS_LINK;
 process_fits(queue, #{memory := Memory, message_queue_len := Queue}) ->

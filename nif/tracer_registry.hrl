@@ -39,7 +39,7 @@ registry_key(Table, Rows) ->
 registry_small(V) ->
     {'orelse', {is_atom, V}, {is_integer, V}, {'andalso', {is_binary, V}, {'=<', {byte_size, V}, ?REGISTRY_TEXT}}}.
 
-%% Returns the result for the first row with the key of the patterns, or none, also if there is no such table.
+%% Returns the result for the first row that matches a pattern. Returns none if there is no such row or no such table.
 registry_one(Table, Specs) ->
     try ets:select(Table, Specs, 1) of
         {[Result], _} -> Result;

@@ -1,13 +1,14 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% The flight recorder: the rings overwrite their oldest frames, and nothing is sent but the names of processes, until a
-%% snapshot. Then the rings hold the last events, and the owner sends them and those of a time after that. Without a
-%% trigger the snapshot begins when the trace ends.
+%% Implements the flight recorder. Until a snapshot begins, the rings overwrite their oldest frames, and the owner sends
+%% only the names of processes. When a snapshot begins, the rings hold the last events. The owner sends these events and
+%% the events of some time after that. Without a trigger the snapshot begins when the trace ends.
 
 -define(RING_LOOK, 1000). % ms until the owner looks for new processes, whose names it sends
 
-%% #s.ring: off | {on, Ms}: the rings overwrite | {sends, Ms}: a snapshot. The option `ring` gives Ms: the age of the
-%% oldest event to send, 0: any. A snapshot ends `after` ms after it began. The option `trigger` is {Interval, System}:
-%% the next one begins Interval ms after that at the earliest. System: system events trigger one, too.
+%% #s.ring: off | {on, Ms}: the rings overwrite | {sends, Ms}: a snapshot is sent. The option `ring` gives Ms: the age
+%% of the oldest event to send; 0: any age. A snapshot ends `after` ms after it began. The option `trigger` is
+%% {Interval, System}. The next snapshot begins at the earliest Interval ms after the end of the last. System: system
+%% events trigger a snapshot, too.
 ring_begin(#s{options = #{ring := _}, tracer = fallback, client = Client}) ->
     refuse(Client, {notsup, <<"--ring needs the NIF">>});
 ring_begin(S = #s{options = O = #{ring := Ms}, tracer = State}) ->
@@ -26,8 +27,8 @@ ring_trigger(State) ->
         _ -> gate(State, watch)
     end.
 
-%% Ends the recording with the trace. With a trigger, the client does not want what the rings hold, and ignores events
-%% before now, unless the condition held a moment ago and ring_fired/1 has not run yet.
+%% Ends the recording with the trace. Without a trigger, begins the last snapshot. With a trigger, does so only if the
+%% condition held a moment ago and ring_fired/1 has not run yet; otherwise the client ignores all events before now.
 ring_snapshot(S = #s{ring = {on, _}, recorded = true, tracer = State, options = #{trigger := _}}) ->
     case gate(State, fired) of
         true -> ring_fired(S);
@@ -53,8 +54,8 @@ ring_fired(S = #s{ring = {on, Ms}, tracer = State, options = #{'after' := After}
     meta(S#s{ring = {sends, Ms}}, notice, [snapshot, Reach]);
 ring_fired(S) -> S.
 
-%% Begins a snapshot because the client asks for one. Returns true if a snapshot begins, or is already being sent. The
-%% condition then has to wait for the end of the snapshot. The rings keep the events of a request that was disarmed.
+%% Begins a snapshot because the client asks for one. Returns true if a snapshot begins or is already being sent. No
+%% trigger can begin another snapshot before the end of this one. After a disarm the rings still hold events.
 ring_asked(S = #s{ring = {on, _}, recorded = true, last = none, tracer = State}) ->
     gate(State, unwatch),
     {true, ring_fired(S)};

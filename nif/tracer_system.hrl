@@ -1,7 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Receives system events (since OTP 28). The VM does not give them to a tracer module, so they need a session whose
-%% tracer is a process. That process, the system process, ends with the owner. It gives the owner one piece of frames at
-%% a time; the owner asks for the next one when the last is in a batch. Events that do not fit count as lost.
+%% Receives system events (since OTP 28). The VM does not give system events to a tracer module, so they need a session
+%% whose tracer is a process. That process, the system process, ends with the owner. It gives the owner one piece of
+%% frames at a time. The owner asks for the next piece when the last piece is in a batch. Events that do not fit count
+%% as lost.
 %%
 %% The session must be destroyed before its tracer ends: an event without a tracer and without a handle of the session
 %% crashes the VM (at least up to erts 17.1). So the system process, the owner and the janitors each have a handle, and
@@ -18,14 +19,14 @@
 
 -record(sys, {
     owner, session, ours, % ours: processes whose events are dropped
-    as,                   % the session's system events, as the VM reports them
+    as,                   % the system events that the session traces, as trace:info/3 returns them
     now, limits,          % fun() -> tick; limits of frame/6
     rate, left, second,   % events per second; events left in this second of monotonic time
     asked = true,         % the owner waits for a piece
     frames = [], bytes = 0, % the newest first
     new = [],             % tracees of these frames
     seen, lost,           % counters; they continue those of earlier system processes
-    told                  % {seen, lost} that the owner has
+    told                  % the {seen, lost} that the owner got last
 }).
 
 %% Starts the system process, in the worker. Returns the process, once it receives events, and its session.

@@ -23,7 +23,7 @@ tally_begin(#{route := hold}, #{returns := all}, _, S = #s{tracer = State}) when
     tally_open(hold, S);
 tally_begin(_, _, _, S) -> tally_end(S).
 
-%% Makes the trees before the patterns are set, because a root makes events at once.
+%% Makes the trees (tree.h) before the patterns are set, because a root makes events as soon as its pattern is set.
 trees_begin(#{route := trees}, S = #s{tracer = State}) when State =/= fallback -> tally_open(trees, S);
 trees_begin(_, S) -> S.
 
@@ -49,8 +49,8 @@ tally_filter(_, _) -> wrong.
 tally_end(S = #s{tally = off}) -> S;
 tally_end(S = #s{tracer = State}) -> gate(State, events), S#s{tally = off}.
 
-%% Begins a round unless the previous one is not over. So a slow line or a paused client costs no memory: the NIF goes
-%% on adding up.
+%% Begins a round if the previous round has ended. So a slow line or a paused client costs no memory: until then the NIF
+%% goes on adding up.
 tally_look(S = #s{tally = idle}) -> awake(S#s{tally = round});
 tally_look(S) -> S.
 

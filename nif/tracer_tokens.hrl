@@ -6,13 +6,14 @@
 %% nodes. A token with the mark and a label of this session is ours. A token of the user with the same label lacks the
 %% mark.
 %%
-%% A process of its own, the cleaner, removes our tokens when the tracing ends. It outlives a killed owner: the janitors
-%% wait for it. It has a session of its own. In that session it sets flags on each process that has a token of ours, or
-%% a message in its queue that may bring one. The session's specification for messages removes our token from the sender
-%% before the message gets it. Spawned processes inherit the flags. A running process that sends nothing loses its token
-%% when it calls a function that was traced. The cleaner sets the same specification on CLEAN_FUNCTIONS of these
-%% functions if its second look still finds a holder. The token of a process that does nothing cannot be removed. After
-%% CLEAN_MOST at most, the cleaner counts such processes.
+%% A process of its own, the cleaner, removes our tokens when the tracing ends. The cleaner outlives a killed owner: the
+%% janitors wait for the cleaner. It has a session of its own. In that session it sets trace flags on each holder: a
+%% process that has a token of ours, or a message in its queue that may bring one. When a holder sends a message, the
+%% match specification of the session removes our token from the holder before the message gets the token. Spawned
+%% processes inherit the flags. If the cleaner's second look still finds a holder, the cleaner sets the same match
+%% specification on CLEAN_FUNCTIONS of the traced functions. A running process that sends nothing then loses its token
+%% when it calls one of them. The token of a process that does nothing cannot be removed. After at most CLEAN_MOST ms,
+%% the cleaner counts such processes.
 %%
 %% If two etraces set the same label, or both take labels from variables, the one that ends last removes these tokens.
 
@@ -175,7 +176,7 @@ tokens_wait(_) -> ok.
     flagged = #{},     % processes with the flags
     queues = #{},      % flagged processes whose queue may hold a message sent before its sender was flagged
     fresh = true,      % the previous look found an unflagged holder, which may have sent its token to any queue
-    held = 0, found = false % of this look: the number of holders; whether one of them was not flagged
+    held = 0, found = false % in this look: the number of holders; true if one of them had no flags
 }).
 
 cleaner(Owner) ->

@@ -55,7 +55,7 @@ initial(Proc, Spawned) ->
     {M, F, A} = began(Proc, Spawned),
     {atom_to_binary(M), atom_to_binary(F), A}.
 
-%% Returns the function that a process began with: as proc_lib says, else as the VM does.
+%% Returns the function that a process began with: the one that proc_lib has stored, else the one of the VM.
 began({M, F, A}, Spawned) when is_list(A) -> began({M, F, length(A)}, Spawned);
 began({M, F, A}, _) when is_atom(M), is_atom(F), is_integer(A) -> {M, F, A};
 began(_, Spawned) -> Spawned.

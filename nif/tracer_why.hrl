@@ -19,7 +19,7 @@
 %%               monitors to tell for which process.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
-%%      sure     the processes of the cycle wait at the same time, and no one of them was guessed
+%%      sure     the processes of the cycle wait at the same time, and none of them is a guess
 %%      deep     true: the chain was not followed to its end
 %%      details  a row of `processes` (tracer_look.hrl); #{} if the process did not answer
 %%      messages [{Shape, Count, [Sender]}] of the queue, or `none` if it is long, or its messages may be large
@@ -32,7 +32,7 @@
 -define(WHY_WAITERS, 200).  % most processes that monitor a process; the look leaves out further ones
 -define(WHY_MS, 1500).      % ms for the whole answer, besides the last question
 -define(WHY_TERM, 600).     % bytes of the text of a term; names, pids and references are shorter
--define(WHY_KNOWN, 1000).    % most processes that have not run since
+-define(WHY_KNOWN, 1000).    % the most rows to keep of processes that have not run since they were asked
 -define(WHY_STILL, 25).     % most reductions that our questions in why_is_sure/4 cost a process, with some room
 
 why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
@@ -126,8 +126,8 @@ why_row(P, How) ->
         _ -> why_row_asked(P, How)
     end.
 
-%% Returns the rows of processes that have not run since. Asking for them again would cost each process some reductions,
-%% and the reductions tell whether it runs.
+%% Returns the kept rows of processes. A row is used again if its process has not run since. Asking the process again
+%% would cost it some reductions, and the reductions tell whether it runs.
 why_known() ->
     case get(why) of Known when map_size(Known) < ?WHY_KNOWN -> Known; _ -> #{} end.
 
@@ -252,11 +252,10 @@ why_started(P, Several, How) ->
     end,
     case why_is_busy(Q, How) of true -> {Q, Among}; false -> none end.
 
-%% Chooses the process that P calls. It is the process whose name or pid P's function has, or which has the request in
-%% its queue, or which has the reference of the request on its stack. A request without this reference may be of an
-%% earlier call. If no process is that one, the first of these is a guess: a process that is not idle, one on another
-%% node, one that is idle, and one that itself waits for P. The request to the latter is rather in the queue than
-%% already taken from there.
+%% Chooses the process that P calls, from Several. P calls a process if P's function has its name or pid, if the process
+%% has the request in its queue, or if it has the reference of the request on its stack. A request without this
+%% reference may belong to an earlier call. If none of this tells the process, the result is a guess, in this order: a
+%% process that is not idle, a process on another node, an idle process, a process that itself waits for P.
 why_choose(P, Several, Clue = {Refs, _}, How) ->
     Some = lists:sublist(Several, ?WHY_CANDIDATES),
     Local = [Q || Q <- Some, is_pid(Q), node(Q) =:= node()],
@@ -337,8 +336,9 @@ why_backtrace(P, How) ->
     end,
     case why_ask(Read, How) of {ok, Text} when is_binary(Text) -> Text; _ -> <<>> end.
 
-%% Returns {References, Terms} from the stack of a process that waits. References: those that its innermost function
-%% has. Terms: those that the function has which called gen:call or starts a process; the called process is one of them.
+%% Returns {References, Terms} from the stack of a process that waits. References: the references of its innermost
+%% function. Terms: the terms of the function that called gen:call or starts a process; one of them is the called
+%% process.
 why_clue(Text) ->
     case [why_frame(F) || F <- lists:sublist(binary:split(Text, <<"\n\n">>, [global]), 2)] of
         [{Inner, Terms} | Rest] ->
@@ -477,8 +477,8 @@ why_name(P, How) ->
         _ -> none
     end.
 
-%% Calls a fun in a helper. Returns {ok, Result}, or why there is none: failed | silent. An error, such as of a process
-%% that has exited, is not logged.
+%% Calls a fun in a helper. Returns {ok, Result}; failed if the fun raises an error; silent if the helper does not
+%% answer in time. The node does not log such errors.
 why_ask(Fun, {_, Patience}) ->
     {Helper, Ref} = spawn_opt(fun() -> exit(try {answer, Fun()} catch error:_ -> failed end) end, [monitor, {priority, high} | bounds(4)]),
     receive

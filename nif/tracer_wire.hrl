@@ -1,7 +1,7 @@
 %% SPDX-License-Identifier: Apache-2.0
-%% Encodes terms and frames as etrace_wire.h describes: those that the owner makes itself (hello, names, notices), and
-%% all of them if there is no NIF. A term is appended to a binary, which has a limit and exceeds it only a little: terms
-%% that do not fit are cut.
+%% Encodes terms and frames as etrace_wire.h describes: the frames that the owner makes itself (hello, names, notices),
+%% and without the NIF all frames. Terms are appended to a binary. The binary has a limit, which it exceeds only a
+%% little, because terms that do not fit are cut.
 
 -define(T_TEXT, 16#8b).
 -define(T_NIL, 16#8c).
@@ -306,9 +306,9 @@ keep(S = #s{meta = Meta, metasize = Size}, Frames) ->
 keep_names(S = #s{metasize = Size}, Frames) ->
     case Size + iolist_size(Frames) =< ?META_MOST of true -> keep(S, Frames); false -> S end.
 
-%% Returns {Message, Seq, true if it is the last}. The message carries a batch, with more frames at the end of the
-%% owner's section. The frames of a section must be in the order of their ticks: the client would print a notice too
-%% late if it followed a frame with a later tick.
+%% Returns {Message, Seq, true if the batch is the last}. The message carries the batch, with Frames added at the end of
+%% the owner's section. The frames of a section must be in the order of their ticks: otherwise the client would print a
+%% notice too late.
 batch_message(Batch, Frames, Offered) ->
     Seq = field(Batch, 8, 8),
     Last = field(Batch, 52, 4) band 2 =:= 2,
