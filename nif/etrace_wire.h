@@ -52,7 +52,7 @@ enum etw_message {
 enum etw_loss {
     ETW_LOST_RING,   /* the ring was full: the client reads too slowly */
     ETW_LOST_RATE,   /* over --rate; a call that is lost loses its result too */
-    ETW_LOST_GUARD,  /* a guard had closed the gate (time budget, memory, outstanding returns) */
+    ETW_LOST_GUARD,  /* a guard stopped new events: a thread's time, memory, or too many owed results */
     ETW_LOST_NORING, /* the thread has no ring: all were taken */
     ETW_LOST_QUEUE,  /* the fallback tracer's mailbox was over its cap */
     ETW_LOST_HALF,   /* over --rate, checked for call and result separately: one may be sent without the other */
@@ -96,7 +96,7 @@ struct etw_batch {
 
 struct etw_section {
     uint32_t ring, bytes; /* bytes: of the frames that follow this header */
-    /* Events that the VM offered to this ring's thread since the session began: sent, waiting, or lost */
+    /* Events that the VM reported to this ring's thread since the session began: sent, waiting in the ring, or lost. */
     uint64_t seen;
     uint64_t lost[ETW_LOSSES]; /* how many of `seen` were lost, by reason */
 };
@@ -109,7 +109,7 @@ struct etw_section {
  * u32 ticks since the previous frame of this ring (0 with ETW_F_TICK)
  * u64 tick: only with ETW_F_TICK
  * u64 tracee: only with ETW_F_TRACEE; without it, the tracee of the ring's previous frame
- * u64 tick: only with ETW_F_BEGAN and ETW_F_KEPT, when the event happened; the tick above is when it was sent
+ * u64 tick: only with ETW_F_BEGAN and ETW_F_KEPT: when the event happened; the first tick is when it was sent
  * the function: only in layouts that have one (enum etw_layout)
  * the terms of the kind (event_kinds.def), then the result of the match specification with ETW_F_MS
  */
@@ -154,8 +154,10 @@ enum {
 #define ETW_FUNCTIONS 1024 /* ids per ring */
 #define ETW_ATOMS 4096
 
-/* The part of a frame after its head. For an event of the VM it comes from argv[3] and the
- * option `extra` of trace/5. */
+/*
+ * The part of a frame after its head. For an event of the VM, the term is argv[3] of trace/5, and extra is its option
+ * `extra`.
+ */
 enum etw_layout {
     ETW_LAYOUT_CALL, /* {M, F, Args | Arity}: the function, then as many terms as its arity, or none with ETW_F_ARITY */
     ETW_LAYOUT_RETURN,     /* {M, F, Arity}: the function, then extra */
@@ -183,25 +185,25 @@ enum etw_kind {
 #define ETW_KINDS 64
 
 /*
- * How much a function's figures grew since its last tally: calls, their results and their durations, counted on the
- * node. The buckets that grew follow, each as (bucket, by how much).
+ * How much the figures of a function grew since its last tally: its calls, their results and their durations, counted
+ * on the node. The buckets that grew follow, each as a struct etw_bucket with the growth.
  */
 struct etw_tally {
     uint64_t events;                  /* calls, and results whose call the node did not see */
-    uint64_t seen;                    /* calls and results: each would have been a frame */
+    uint64_t seen;                    /* calls and results; without counting, each would have been a frame */
     uint64_t errors;                  /* results that are exceptions */
     uint64_t timed, total_ns, max_ns; /* max_ns: of all calls so far, not only since the last tally */
     int64_t open;                     /* calls whose return is traced and that have not returned */
     /*
-     * Calls and results that the filter hides. A call that the filter decides at its result counts as hidden until
-     * then, so the number of a tally may be negative.
+     * Calls and results that the filter hides. If the result decides whether a call is shown, the call counts as hidden
+     * until then. So the number in a tally may be negative.
      */
     int64_t filtered;
     uint32_t buckets;
     /*
-     * Not 0: a counter of the VM has counted the calls. Only `events` and `seen` are set then, and `events` includes
-     * the calls that other tallies report. 1: the function is traced, too. 2 and 3: it is only counted; the number is
-     * an estimate (2) or exact (3).
+     * 0: the NIF has counted the calls. Otherwise a counter of the VM has counted them; then only `events` and `seen`
+     * are set, and `events` includes the calls that other tallies report. 1: the function is traced, too. 2, 3: the
+     * function is only counted, and the number is an estimate (2) or exact (3).
      */
     uint32_t counted;
     uint64_t min_ns; /* like max_ns; missing in old recordings */
@@ -213,8 +215,8 @@ struct etw_bucket {
 };
 
 /*
- * How much the figures of one key grew since the last frame of this key (rows.h). Extremes are not the growth but the
- * values of now. The buckets that grew follow: those of the first value, then those of the next.
+ * How much the figures of one key grew since the last frame of this key (rows.h). The extremes are not a growth but the
+ * current extremes. The buckets that grew follow: the buckets of the first value, then those of the next value.
  */
 #define ETW_ROW_COUNTS 5
 #define ETW_ROW_VALUES 3
@@ -330,10 +332,10 @@ enum etw_by {
 };
 enum etw_by_place {
     ETW_BY_NO_PLACE,
-    ETW_BY_RET = 256, /* from here to ETW_BY_DUR: they come with the result */
+    ETW_BY_RET = 256, /* this place and those up to ETW_BY_DUR come with the result of a call */
     ETW_BY_CLASS,
     ETW_BY_REASON,
-    ETW_BY_DUR, /* only a value: nanoseconds */
+    ETW_BY_DUR, /* the duration in nanoseconds; only for a value, not for a key */
     ETW_BY_MODULE,
     ETW_BY_FUNCTION,
     ETW_BY_MSG,
@@ -450,7 +452,7 @@ enum etw_is {
 #define ETW_PROGRAM_STEPS 128
 #define ETW_PROGRAM_VALUES 64
 #define ETW_PROGRAM_ARITY 16   /* a function with more arguments gets no program */
-#define ETW_PROGRAM_BYTES 8192 /* encoded; also bounds the terms that arguments are compared with */
+#define ETW_PROGRAM_BYTES 8192 /* the most bytes of an encoded program, and so of the terms that it compares with */
 
 /* ---- a term ----------------------------------------------------------------------------------------------------- */
 
@@ -484,8 +486,8 @@ enum etw_tag {
     ETW_T_BIN,   /* u64 bytes of the binary, u32 bytes captured, the captured bytes */
     ETW_T_BITS,  /* u8 bits used of the last byte (1–7, from the top), then as ETW_T_BIN */
     ETW_T_CUT,
-    ETW_T_ELIDED,        /* any term */
-    ETW_T_REDACTED,      /* any term under a redacted key */
+    ETW_T_ELIDED,        /* replaces a term that is left out */
+    ETW_T_REDACTED,      /* replaces the term of a redacted key */
     ETW_T_STRING,        /* u16 n, n bytes: a proper list of n small integers 0–255 */
     ETW_T_TUPLE0 = 0xc0, /* 0xc0–0xdf: a tuple of 0–31 elements */
 };
