@@ -81,8 +81,7 @@ struct ring {
     size_t names_bytes;
 };
 
-/* Returns the size in bytes. If the ring may grow, the drain may call this only after it has seen a position > grown.
- */
+/* Returns the size in bytes. If the ring may grow, the drain may call this only after seeing a position > grown. */
 static inline uint64_t ring_size(const struct ring *ring)
 {
     return (uint64_t)ring->mask + 1;

@@ -35,8 +35,7 @@ static ERL_NIF_TERM set_rules(ErlNifEnv *env, const struct words *w)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* Changes which calls owe a result. Clears `slow`, so that the owner is woken again if a thread spends too much time.
- */
+/* Changes which calls owe a result. Clears `slow`, so that the owner is woken again if a thread takes too long. */
 static ERL_NIF_TERM set_returns(ErlNifEnv *env, const struct words *w)
 {
     atomic_store(&session.slow, false);
