@@ -4,7 +4,7 @@
 
 commands_of_help() { "$ETRACE_BIN" help --all | sed -n '/^commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'; }
 
-views_of_help() { "$ETRACE_BIN" help | sed -n '/^views/,/^$/p' | sed 1d | xargs; }
+views_of_help() { "$ETRACE_BIN" help views | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'; }
 
 # The commands that connect to no node, and nodes, which takes hosts.
 commands_without_node=' replay browse explain nodes mcp demo recipes schema completion help version '
