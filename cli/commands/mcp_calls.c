@@ -26,9 +26,9 @@ struct mcp_call {
     struct mcp_arguments args;
     struct mcp_answer answer;
     struct mcp_child child;
-    int64_t begun;       /* loop_now() time when the call began */
-    int64_t ms_reserved; /* time that is reserved from the budget */
-    bool bounded;        /* the budgets allow less than the client asked for */
+    int64_t begun;                      /* loop_now() time when the call began */
+    int64_t ms_reserved, rows_reserved; /* reserved from the budgets; ms_reserved 0: nothing */
+    bool bounded;                       /* the budgets allow less than the client asked for */
 };
 
 static void start_waiting(struct mcp_calls *c);
@@ -36,8 +36,8 @@ static void start_waiting(struct mcp_calls *c);
 /* ---- budgets ---- */
 
 /*
- * Reserves the time that the call may use, so that calls that run together do not exceed the budget of time. Lowers the
- * limits of the call to what is left of both budgets. Returns false, with an error, if a budget is used up.
+ * Reserves the time and the rows that the call may use, so that calls that run together do not exceed the budgets.
+ * Lowers the limits of the call to what is left of both budgets. Returns false, with an error, if a budget is used up.
  */
 static bool reserve_budget(struct mcp_call *x, struct err *e)
 {
@@ -62,7 +62,9 @@ static bool reserve_budget(struct mcp_call *x, struct err *e)
         x->bounded = true;
     }
     x->ms_reserved = c->ms_most ? MIN(ms, ms_left) : ms;
+    x->rows_reserved = x->args.rows;
     c->ms_used += x->ms_reserved;
+    c->rows_used += x->rows_reserved;
     return true;
 }
 
@@ -72,7 +74,7 @@ static void settle_budget(struct mcp_call *x)
     if (!x->ms_reserved)
         return;
     x->calls->ms_used += loop_now() - x->begun - x->ms_reserved;
-    x->calls->rows_used += (int64_t)mcp_answer_read(&x->answer);
+    x->calls->rows_used += (int64_t)mcp_answer_read(&x->answer) - x->rows_reserved;
 }
 
 static const char *budget_note(struct mcp_call *x)

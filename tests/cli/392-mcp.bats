@@ -341,6 +341,13 @@ EXPRESSIONS
     is '.budget | test("bounded")'
     call trace '{"expression":"work:one/1","seconds":20}'
     refused 'the events for all calls are used up: 4'
+    exec {CLIENT}>&-
+    trace_wait
+    # A call that runs has reserved what it may still show.
+    serve_node --max-events 40
+    begin_call trace '{"expression":"work:slow/1","seconds":3,"limit":40}'
+    call trace '{"expression":"work:one/1","seconds":20}'
+    refused 'the events for all calls are used up: 40'
 }
 
 # bats test_tags=long
