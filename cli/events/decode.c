@@ -216,6 +216,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
     e->bytes = head->bytes;
     e->began = 0;
     e->waited_ns = 0;
+    e->gap = false;
     e->doubtful = head->kind != ETW_CALL && head->flags & ETW_F_DOUBT;
     const unsigned late = head->kind == ETW_CALL ? ETW_F_BEGAN : ETW_F_KEPT;
     if (unlikely(head->flags & late)) {
