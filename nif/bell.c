@@ -107,8 +107,9 @@ static void sync_producers(void)
         return;
 #endif
     /*
-     * Without membarrier(), wait for tick_slack(). A store becomes visible within a fraction of that time, and at once
-     * when the thread is interrupted. No processor executes a load that long before an earlier store is visible.
+     * Without membarrier(), wait for tick_slack(). A store that another thread made before this wait is visible after
+     * it: a processor keeps a store to itself for a fraction of that time only, and not longer if the thread is
+     * interrupted.
      */
     for (uint64_t begin = tick_now(), slack = tick_slack(); tick_now() - begin < slack;)
         ;

@@ -48,7 +48,7 @@ struct lane {
     uint32_t epoch, slot;
     uintptr_t thread;  /* the thread that owns the lane (lane_thread()) */
     uint64_t tracee;   /* the raw term of the tracee of the ring's last frame */
-    int64_t time_left; /* ticks that this thread could still spend on events at the tick time_at (gate.h) */
+    int64_t time_left; /* the time that this thread had left for events, in ticks, at the moment time_at (gate.h) */
     uint64_t time_at;
     _Atomic uint64_t admitted, rejected; /* calls that the budget has admitted and rejected (gate.h) */
     _Atomic uint64_t counted;            /* odd while the thread changes figures (tally.h) */
@@ -89,7 +89,10 @@ struct lanes {
     size_t mapped, stride;
     uint32_t count, epoch; /* count: all lanes. epoch: changes only while no session is live */
     uint64_t need;         /* bytes of the longest frame */
-    /* The rings overwrite their oldest frames, and batches take no frames. Only the owner uses this field. */
+    /*
+     * There is a flight recorder: a full ring overwrites its oldest frames, and no batch takes frames. Only the owner
+     * process uses this field.
+     */
     bool overwrites;
     _Atomic bool watches;   /* the next lanes_fire() requests a snapshot */
     _Atomic bool still;     /* a snapshot was requested: the rings overwrite nothing (ring.h) */

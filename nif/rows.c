@@ -21,7 +21,7 @@ struct place {
 struct known {
     uint32_t at, length; /* the offset of the key among the bytes of all keys, and its length */
     bool cut;
-    struct rows_figures told; /* only the owner uses this */
+    struct rows_figures told; /* the figures that the client has; only the owner process uses them */
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */

@@ -306,8 +306,8 @@ budget_strays(B = #budget{session = Session, strays = Strays, turn = Turn, at = 
 budget_cleared(Session) ->
     case get(budget) of #budget{session = Session, cleared = Cleared} -> Cleared; _ -> #{} end.
 
-%% Sets the counters of modules that are armed again: their code is new and has no counters. Returns the patterns to
-%% arm.
+%% Gives the functions of modules that are armed again new counters, because their code is new. Returns the trace
+%% patterns to set.
 budget_again(Session, Scopes) ->
     case get(budget) of
         B = #budget{session = Session, alone = Alone, wanted = Wanted, last = Last, unsent = Unsent, off = Off0, gone = Gone, estimates = Estimates,

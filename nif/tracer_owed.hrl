@@ -31,7 +31,8 @@ endless(Pid, MFA, S = #s{ended = Ended}) ->
         false -> counter_begin(MFA, meta(S#s{ended = [MFA | Ended]}, case in_meta(MFA, S) of true -> root_loops; false -> endless end, {Pid, MFA}))
     end.
 
-%% Returns true if the session has roots and the function has meta tracing, as every function of a root has.
+%% Returns true if the request has `inside` and the function has meta tracing. The functions behind `inside`, the roots,
+%% always have it.
 in_meta(MFA, #s{session = {_, Weak}, armed = #armed{request = #{inside := _}}}) ->
     try trace:info(Weak, MFA, meta) of {meta, Tracer} -> Tracer =/= false; _ -> false catch error:_ -> false end;
 in_meta(_, _) -> false.

@@ -88,9 +88,9 @@ why_chain(P, Pids, Rows, How = {Until, _}) ->
             end
     end.
 
-%% Returns true if the processes of a cycle wait for each other at the same time. The looks at them were at different
-%% times, so the cycle is found once more: it is sure if none of them runs meanwhile. A call costs more reductions than
-%% our questions.
+%% Returns true if it is certain that the processes of a cycle wait for each other at the same time. They were asked one
+%% after the other, so the cycle is searched once more, and their reductions are compared before and after: if no process
+%% has run, all of them waited. Our questions cost a process fewer reductions than a call does.
 why_is_sure(_, _, -1, _) -> false;
 why_is_sure(Rows, Pids, Cycle, How) ->
     Members = lists:nthtail(Cycle, Pids),

@@ -169,7 +169,8 @@ pair(Key, Value, A, Level, L, Hidden) ->
 -define(SECRET_COOKIE_LEAST, 4).
 -define(SECRET_COOKIE_INSIDE, 8).
 
-%% Returns none | {a pattern that finds each secret name, the words of each in lower case}.
+%% Returns {Pattern, Texts}, or none if no name has a word. Texts: for each name, its words in lower case. Pattern: finds
+%% each of the texts.
 secrets(Names) ->
     case [Text || {Text, _} <- lists:map(fun words/1, Names), Text =/= <<>>] of
         [] -> none;

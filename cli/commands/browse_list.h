@@ -43,7 +43,7 @@ struct browse_list {
     struct browse_window *window;
     unsigned height;      /* number of lines of the list on the screen */
     uint64_t top, cursor; /* indexes in the window: of the first line on the screen, and of the chosen line */
-    bool follows;         /* keep the last line chosen when lines are added */
+    bool follows;         /* when lines are added, the last one becomes the chosen line */
     bool was_over;        /* while the list follows: the window has reached the end at least once */
     bool stopped;         /* the user has stopped reading, so the screen shows only the lines that were read */
     const char *message;  /* message for the user; NULL: none */

@@ -98,7 +98,7 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* Replaces the view text, json, hist, csv or tsv, or --json, by the corresponding view of requests. */
+/* Replaces a view of events (text, json, hist, csv, tsv) by the view of requests that corresponds to it. */
 static void choose_view(struct view_opts *v)
 {
     static const char *const views[][2] = {{"text", "requestlog"},

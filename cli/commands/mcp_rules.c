@@ -247,8 +247,8 @@ static const struct {
 };
 
 /*
- * Searches a part of a guard or a body for a call of a refused function. Returns the index in `refused`, or -1. Skips
- * terms that are values: {{…}} is a tuple, and const holds a constant.
+ * Searches a part of a guard or a body for a call of a refused function. Returns its index in `refused`, or -1. {{…}}
+ * is a tuple and no call, so only its elements are searched. {const, T} is a constant and is not searched.
  */
 static int find_refused(term_t t)
 {

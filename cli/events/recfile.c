@@ -62,8 +62,8 @@ struct recfile {
     unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
     struct recunpack unpack;
-    unsigned last_type;     /* type of the latest returned block; 0: none */
-    uint64_t bytes, blocks; /* bytes: number of bytes read from the file; blocks: not used */
+    unsigned last_type; /* type of the latest returned block; 0: none */
+    uint64_t bytes;     /* number of bytes read from the file */
 
     /* After recfile_seek(). */
     struct recseek seek;

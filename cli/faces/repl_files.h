@@ -25,7 +25,10 @@ bool repl_files_pump(struct repl_files *f);
 size_t repl_files_behind(const struct repl_files *f);
 /* Waits until all events that have arrived are written. Returns false if a signal has ended the wait. */
 bool repl_files_catch_up(struct repl_files *f);
-/* Waits like repl_files_catch_up(), then closes the files. If this fails, prints an error and keeps its status. */
+/*
+ * Waits like repl_files_catch_up(), then closes the files. If one cannot be closed, prints the error, with whose status
+ * the interactive mode ends.
+ */
 void repl_files_end(struct repl_files *f);
 
 #endif

@@ -102,7 +102,7 @@ void print_i64(struct buf *to, int64_t value)
     to->len += (size_t)(print_digits(p, value) - p);
 }
 
-#define BIG_BYTES 1700 /* limit for the bytes of a printed integer, about 4096 digits: more would take too long */
+#define BIG_BYTES 1700 /* bytes of the largest integer that is printed, about 4096 digits: more would take too long */
 #define CHUNK 1000000000u
 
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative)

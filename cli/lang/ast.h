@@ -59,13 +59,12 @@ struct ast {
     enum ast_type type;
     int op;
     bool quoted, paren;
-    bool assigns; /* A_MAP: the user wrote a key with ':=' */
-    bool plain;   /* an atom without quotes (Erlang), or an alias of one word (Elixir), may be meant as a variable */
-    enum where_kind kind;
-    unsigned types;   /* set by check: the TY_ bits of the types that the value may have */
-    term_t known;     /* set by check: the value if it is constant, else NULL */
-    unsigned depth;   /* depth of this tree; the parser limits it, so that every pass may recurse */
-    size_t size;      /* nodes of the tree with every 'in' expanded; the parser limits this number */
+    bool assigns;   /* A_MAP: the user wrote a key with ':=' */
+    bool plain;     /* an atom without quotes (Erlang), or an alias of one word (Elixir), may be meant as a variable */
+    unsigned types; /* set by check: the TY_ bits of the types that the value may have */
+    term_t known;   /* set by check: the value if it is constant, else NULL */
+    unsigned depth; /* depth of this tree; the parser limits it, so that every pass may recurse */
+    size_t size;    /* nodes of the tree with every 'in' expanded; the parser limits this number */
     size_t from, len; /* offsets into the whole text */
     struct str text, module;
     size_t called; /* A_CALL: length of the name and its module as written; 0 in a node that check made */

@@ -337,7 +337,10 @@ static bool holds_atom(const struct fit *f, term_t t, size_t atom, bool literal)
     return t->tail && holds_atom(f, t->tail, atom, literal);
 }
 
-/* Returns true if only one of the values contains some unknown atom. A value that the node computes contains none. */
+/*
+ * Returns true if one of the two values contains an atom that the node does not know, and the other does not contain
+ * it. A value that the node computes contains no such atom.
+ */
 static bool unknowns_differ(const struct fit *f, term_t x, term_t y)
 {
     for (size_t i = 1; i <= f->nunknown; i++)

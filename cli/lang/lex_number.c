@@ -43,7 +43,8 @@ static bool read_digits(struct comp *c, size_t *pos, int base, struct digits *d)
 /* Converts the digits to a decimal integer, with limbs of base 10^9. */
 static term_t integer_of(struct comp *c, const struct digits *d, int base)
 {
-    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {0}; /* log2(36) bits for each digit, 29 bits for each limb */
+    uint32_t limbs[MAX_DIGITS * 6 / 29 + 2] = {
+        0}; /* a digit needs at most 6 bits (base 36); 29 leaves room for rounding */
     size_t used = 1;
 
     for (size_t i = 0; i < d->count; i++) {

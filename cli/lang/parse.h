@@ -33,8 +33,8 @@ struct parser {
 };
 
 /*
- * Parses the tokens of one probe. A list of {M, F, A}, and alternatives with patterns of their own, make a list of
- * probes.
+ * Parses the tokens of one probe. The result is a list of several probes if the user wrote a list of {M, F, A}, or
+ * alternatives of which each has its own patterns.
  */
 bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 

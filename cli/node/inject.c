@@ -155,7 +155,7 @@ bool inject_boot(struct dist *d, const struct session_options *o, unsigned char 
     return ok;
 }
 
-/* Sends the expressions of the sweep with the arguments {Client, Hash}. */
+/* Makes the node remove what killed clients of this build have left (nif/sweep.eval). */
 void inject_sweep(struct dist *d)
 {
     struct buf b = {0};

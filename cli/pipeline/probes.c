@@ -23,8 +23,9 @@ struct probes {
         uint8_t arity, wants;
         bool shared; /* several specs may match the function */
     } cache[CACHE];
-    bool atoms;                  /* collected terms may have marked names in place of atoms (name_atoms()) */
-    struct buf unmarked, united; /* event.ms of the current event, rewritten by name_atoms(); by unpack_all() */
+    bool atoms;          /* collected terms may have marked names in place of atoms (name_atoms()) */
+    struct buf unmarked; /* event.ms of the current event after name_atoms() */
+    struct buf united;   /* event.ms of the current event after unpack_all() */
     struct combos *combos;
     struct answer *answers; /* the specs that the current event answers; room for all specs */
     size_t nanswers;        /* length of `answers` if the node has sent several answers, otherwise 0 */

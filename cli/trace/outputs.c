@@ -188,7 +188,7 @@ static bool goes_to_a_file(const struct view_opts *o, const struct texts *files,
     return false;
 }
 
-/* Returns true if a file gets a page or a profile. The user then does not wait for lines on the terminal. */
+/* Returns true if a file gets a page or a profile. The user then expects no lines on the terminal. */
 static bool has_document(const struct view_opts *o, const struct texts *files)
 {
     for (size_t i = 0; i < files->count; i++) {

@@ -76,7 +76,7 @@ struct totals {
 
 enum time_style { TIME_LOCAL, TIME_UTC, TIME_RELATIVE, TIME_DELTA };
 enum terms_style {
-    TERMS_AUTO /* chosen by the node and the module (line_printer()) */,
+    TERMS_AUTO /* that of the language of the event's node and module (line_printer()) */,
     TERMS_ERLANG,
     TERMS_ELIXIR,
     TERMS_JSON /* terms as JSON structures */
