@@ -180,6 +180,14 @@ enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd
     return worst;
 }
 
+int epmd_names_port(const struct epmd_names *n, const char *name, size_t len)
+{
+    for (size_t i = 0; len && i < n->count; i++)
+        if (strlen(n->items[i].name) == len && !memcmp(n->items[i].name, name, len))
+            return n->items[i].port;
+    return 0;
+}
+
 void epmd_names_release(struct epmd_names *n)
 {
     free(n->items);

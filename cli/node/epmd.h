@@ -45,6 +45,8 @@ enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadlin
 enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret);
 /* Lists the nodes of the first address of `host` that has an epmd, and moves this address to the front of `host`. */
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
+/* Returns the port of the node whose name is these `len` bytes, without @host; 0: epmd knows no such node. */
+int epmd_names_port(const struct epmd_names *n, const char *name, size_t len);
 void epmd_names_release(struct epmd_names *n);
 
 #endif

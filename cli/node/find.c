@@ -389,17 +389,6 @@ static bool find_at_port(const struct node_target *t, int64_t deadline, struct p
     return true;
 }
 
-/* Returns the port that epmd has for the node `name`, which may include @HOST; 0: none. */
-static int port_of_name(const struct epmd_names *names, const char *name)
-{
-    const size_t alive = strcspn(name, "@");
-
-    for (size_t i = 0; i < names->count; i++)
-        if (alive && strlen(names->items[i].name) == alive && !memcmp(names->items[i].name, name, alive))
-            return names->items[i].port;
-    return 0;
-}
-
 static bool find_process(const struct node_target *t, int64_t deadline, struct place *p, struct err *e)
 {
     struct epmd_names names = {0};
@@ -420,7 +409,8 @@ static bool find_process(const struct node_target *t, int64_t deadline, struct p
          * The sockets of another user's process are hidden. Take the port from its arguments, or ask epmd for the name
          * in its arguments. trust.h decides whether a cookie may go there.
          */
-        ports[0] = arguments.port ? arguments.port : port_of_name(&names, arguments.name);
+        ports[0] =
+            arguments.port ? arguments.port : epmd_names_port(&names, arguments.name, strcspn(arguments.name, "@"));
         count = 1;
         if (!ports[0]) {
             epmd_names_release(&names);

@@ -71,14 +71,6 @@ static void place_ports(struct place *p, const struct vm *vm)
     memcpy(p->ports, vm->ports, p->nports * sizeof *p->ports);
 }
 
-static int port_known(const struct epmd_names *names, const char *alive)
-{
-    for (size_t i = 0; i < names->count; i++)
-        if (!strcmp(names->items[i].name, alive))
-            return names->items[i].port;
-    return 0;
-}
-
 /*
  * Returns the process that was started with exactly this name. If there is none, returns the only process whose name
  * has `alive` before the @, or NULL.
@@ -168,7 +160,7 @@ static bool find_there_named(const struct ssh_places *s, const struct node_targe
     } else {
         *e = (struct err){0};
         a = s->ask(s->data, &names, e);
-        p->ports[0] = port_known(&names, alive);
+        p->ports[0] = epmd_names_port(&names, alive, strlen(alive));
         p->nports = p->by_epmd = p->ports[0] != 0;
         if (!p->nports && hears)
             place_ports(p, vm);
@@ -267,7 +259,7 @@ static bool find_there_only(const struct ssh_places *s, struct place *p, struct 
         const struct vm *at = &v->items[i];
         char alive[256];
         alive_of(at->arguments.name, alive);
-        if (!at->here || !at->nports || !*alive || at->arguments.deaf || port_known(&names, alive))
+        if (!at->here || !at->nports || !*alive || at->arguments.deaf || epmd_names_port(&names, alive, strlen(alive)))
             continue;
         vm = at;
         if (strlen(text) < SHOWN)

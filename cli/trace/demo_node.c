@@ -109,13 +109,11 @@ static bool is_taken(const char *name)
 {
     struct epmd_names names = {0};
     struct addrs addrs = {0};
-    bool found = false;
 
     net_loopback(&addrs);
     if (epmd_list_any(&addrs, net_now() + PATIENCE_MS, &names) != EPMD_OK)
         return false;
-    for (size_t i = 0; i < names.count && !found; i++)
-        found = !strcmp(names.items[i].name, name);
+    const bool found = epmd_names_port(&names, name, strlen(name));
     epmd_names_release(&names);
     return found;
 }
