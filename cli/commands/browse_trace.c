@@ -11,6 +11,7 @@
 #include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
+#include "../trace/together.h"
 #include "browse_draw.h"
 
 #define FILE_MOST ((uint64_t)1 << 30) /* limit for the disk space of the file, in bytes */
@@ -247,15 +248,8 @@ static bool check_options(const struct view_opts *view, struct err *e)
                         : view->format  ? "--format"
                                         : NULL;
 
-    if (other) {
-        err_set(e, ERR_USAGE, "--browse shows events in a list, so it cannot be combined with %s", other);
-        err_hint(e, "-o FILE has any other view of the same trace");
+    if (!TOGETHER(e, KNOWN(BROWSE, true), KNOWN_TEXT(OTHER_VIEW, other)))
         return false;
-    }
-    if (view->utc + view->relative + view->delta > 1)
-        return err_set(e, ERR_USAGE, "--utc, --relative and --delta cannot be combined");
-    if (view->elixir && view->terms)
-        return err_set(e, ERR_USAGE, "--elixir and --terms cannot be combined");
     if (screen_can(STDIN_FILENO, STDOUT_FILENO))
         return true;
     return err_set(e, ERR_USAGE, "--browse needs a terminal; without it, the events are lines of text");

@@ -120,22 +120,6 @@ static bool reject_command(const struct texts *words, struct err *e)
     return true;
 }
 
-/*
- * Begins --browse. Returns false, with an error, if --browse cannot be combined with a command, with the flight
- * recorder or with another option.
- */
-static bool begin_browse(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
-                         const struct texts *words, char **command, const struct ring_opts *ring, struct err *e)
-{
-    if (command)
-        return err_set(e, ERR_USAGE, "--browse cannot be combined with -- COMMAND, which uses the terminal itself");
-    if (ring->on)
-        return err_set(e, ERR_USAGE,
-                       "--browse cannot be combined with --ring and --snapshot-when; etrace browse shows "
-                       "their recordings");
-    return browse_trace_begin(b, ctx, view, what, words, e);
-}
-
 static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
@@ -170,7 +154,9 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
         const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
-                           (!view.browse || begin_browse(&browse, ctx, &view, &what, &words, rest, &limit.ring, &e));
+                           TOGETHER(&e, KNOWN(BROWSE, view.browse), KNOWN(COMMAND, rest != NULL),
+                                    KNOWN_TEXT(RECORDER, recorder_option(&recorder))) &&
+                           (!view.browse || browse_trace_begin(&browse, ctx, &view, &what, &words, &e));
         if (limit.ring.then.stacks) {
             stacks = snapshot_stacks_new(ctx);
             o.moment = snapshot_stacks_moment(stacks);

@@ -26,9 +26,11 @@ enum fact {
     FACT_SUMMARY, /* -c */
     FACT_ELIXIR,
     FACT_TERMS,
-    FACT_TABLE,  /* --as names a view of the tables of `by`; text: the name of the view */
-    FACT_SELECT, /* a filter of single events is given; text: its option */
-    FACT_BY,     /* --by */
+    FACT_BROWSE,
+    FACT_OTHER_VIEW, /* something that is not for a list of events; text: its option */
+    FACT_TABLE,      /* --as names a view of the tables of `by`; text: the name of the view */
+    FACT_SELECT,     /* a filter of single events is given; text: its option */
+    FACT_BY,         /* --by */
     FACT_FIELDS,
     FACT_FORMAT,
     FACT_FIELDS_VIEW, /* a view that reads --fields */
