@@ -86,18 +86,23 @@ static void overview(struct buf *b, bool all)
 
 /* ---- words ---- */
 
-/*
- * Explains an option by its long name, or by its letter after one dash. The text is that of the first command that has
- * the option.
+/* Returns the option of the command that `text` names: its long name with or without dashes, or a dash and its letter.
  */
-static void print_option(struct buf *b, const char *text)
+static const struct opt *option_named(const struct cmd *c, const char *text)
 {
     const char *name = text + strspn(text, "-");
     const char letter = name == text + 1 && name[0] && !name[1] ? name[0] : 0;
+
+    return cmd_find_option(c, name, strlen(name), letter);
+}
+
+/* Prints the option that `text` names, with the help of the first command that has it. */
+static void print_option(struct buf *b, const char *text)
+{
     const struct opt *o = NULL;
 
     for (const struct cmd *const *c = cmd_all(); *c && !o; c++)
-        o = cmd_find_option(*c, name, strlen(name), letter);
+        o = option_named(*c, text);
     if (o && b->len)
         buf_puts(b, "\n");
     if (o)
@@ -153,8 +158,8 @@ static int cmd_help_run(struct ctx *ctx, const struct cmd *self, char **argv)
     int status = 0;
 
     /* In `etrace help --ring`, an option that help itself does not have is the word to explain. */
-    if (argv[0] && argv[0][0] == '-' && argv[0][1] && !argv[1] && strcmp(argv[0], "--") != 0 &&
-        !cmd_find_option(self, argv[0] + 2, strlen(argv[0] + 1) - 1, argv[0][1] == '-' ? 0 : argv[0][1]))
+    if (argv[0] && !argv[1] && argv[0][0] == '-' && argv[0][1] && strcmp(argv[0], "--") != 0 &&
+        !option_named(self, argv[0]))
         return explain_word(ctx, argv[0], false);
     if (!cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         texts_release(&words);
