@@ -34,7 +34,7 @@ struct parser {
 
 /*
  * Parses the tokens of one probe. The result is a list of several probes if the user wrote a list of {M, F, A}, or
- * alternatives of which each has its own patterns.
+ * several alternatives with patterns.
  */
 bool parse_probe(struct comp *c, const struct tokens *t, struct ast_probe *ret);
 

@@ -5,12 +5,12 @@
 #include "../ground/macros.h"
 #include "../ground/utf8.h"
 
-#define FLOOR 10 /* least width of the lower bounds of the rows */
-#define BAR 40
-#define BAR_LEAST 8
-#define AROUND 12 /* width of the marks around a bar, and of the number after it */
-#define POWERS 46
-#define EMPTY_MOST 3 /* limit for the empty rows between two rows; an ellipsis replaces more of them */
+#define FLOOR 10     /* least width of the lower bounds of the rows */
+#define BAR 40       /* width of the longest bar, if the terminal is wide enough */
+#define BAR_LEAST 8  /* least width of the longest bar */
+#define AROUND 12    /* width of the marks around a bar, and of the number after it */
+#define POWERS 46    /* rows of durations: one for each power of two in ns */
+#define EMPTY_MOST 3 /* so many empty rows in a row are printed; an ellipsis replaces a longer run */
 
 static void bars_label(struct buf *to, size_t columns, struct str text)
 {
