@@ -74,7 +74,8 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     trace_end
     sleeper=$(node_eval "$NODE" 'hd([N || P <- erlang:ports(), {name, "sleep 60"} =:= erlang:port_info(P, name), {_, N} <- [erlang:port_info(P, os_pid)]])')
     on_node 'case whereis(writer) of undefined -> ok; P -> R = monitor(process, P), exit(P, kill), receive {_, R, _, _, _} -> ok end end'
-    kill "$sleeper"
+    # Until it runs the command, the program that starts it ignores SIGTERM.
+    kill -KILL "$sleeper"
     assert_success
     assert_equal "$(json_of system '.info | test("^#Port<")' | sort -u)" true
 }

@@ -230,7 +230,7 @@ calling() { [[ $(node_eval "$NODE" "begin {_, [{M, F, _, _} | _]} = process_info
     process lone '(fun() -> {ok, L} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]), gen_tcp:accept(L) end)()'
     until_true 20 told lone '^<[0-9.]+>\(lone\) waits for a socket in prim_inet:accept0/3 < ' || fail "$output"
     # A port with data stays until its program has ended.
-    on_node 'begin {_, [Port | _]} = process_info(whereis(works), links), {_, P} = erlang:port_info(Port, os_pid), R = monitor(port, Port), exit(whereis(works), kill), os:cmd("kill " ++ integer_to_list(P)), receive {_, R, _, _, _} -> ok end end'
+    on_node 'begin {_, [Port | _]} = process_info(whereis(works), links), {_, P} = erlang:port_info(Port, os_pid), R = monitor(port, Port), exit(whereis(works), kill), os:cmd("kill -KILL " ++ integer_to_list(P)), receive {_, R, _, _, _} -> ok end end'
     ended looks leaks lone
 }
 

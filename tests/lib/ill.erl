@@ -380,7 +380,7 @@ fault(port_busy) ->
     {links, [Port]} = process_info(Sender, links),
     {os_pid, Program} = erlang:port_info(Port, os_pid),
     undo(fun() ->
-        os:cmd("kill " ++ integer_to_list(Program)),
+        os:cmd("kill -KILL " ++ integer_to_list(Program)),
         until(fun() -> erlang:port_info(Port) =:= undefined end)
     end);
 fault(socket_send) ->
