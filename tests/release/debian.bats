@@ -31,18 +31,25 @@ system_of() { # SUITE NAME PACKAGES
     mv "$SYSTEM.new" "$SYSTEM"
 }
 
-works_in() { # SUITE
+works_in() { # SUITE INSTALL: what installs the package in the new system, in a directory with the files of the release
     system_of "$1" "$1" man-db,bash-completion
+    INSTALL=$2
+    export INSTALL
     alone '
         . "$ETRACE_ROOT/tests/release/build.bash"
         mkdir root
         mount -t tmpfs -o mode=755 system root
         tar -C root -xf "$SYSTEM"
         mount -t proc proc root/proc
-        cp "$DIST/etrace_${VERSION}_amd64.deb" root/tmp/
+        mkdir root/tmp/dist
+        cp "$DIST"/*.deb "$DIST"/Packages "$DIST"/Release root/tmp/dist/
+        mkdir -m 700 keys
+        export GNUPGHOME=$PWD/keys
+        gpg --quiet --batch --passphrase "" --quick-generate-key tester@example.org >log.key 2>&1
+        gpg --quiet --batch --export >root/tmp/dist/key.gpg
+        gpg --quiet --batch --clearsign --output root/tmp/dist/InRelease root/tmp/dist/Release
         in_root() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "ERL_EPMD_PORT=$ERL_EPMD_PORT" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$(type -P chroot)" root "$@"; }
-        install=$(grep -o "apt install [^\`]*amd64.deb" "$ETRACE_ROOT/README.md")
-        in_root sh -c "cd /tmp && ${install//VERSION/$VERSION}" >log.install 2>&1 || is "$(<log.install)" installed
+        in_root sh -c "cd /tmp/dist && $INSTALL" >log.install 2>&1 || is "$(<log.install)" installed
         in_root etrace --version >version
         has "$(<version)" "etrace $VERSION "
         in_root man etrace >page 2>log.man || is "$(<log.man)" "a page"
@@ -58,11 +65,13 @@ works_in() { # SUITE
 }
 
 @test "the package works in a new Debian 12" {
-    works_in bookworm
+    install=$(grep -o 'apt install [^`]*amd64.deb' "$ETRACE_ROOT/README.md")
+    works_in bookworm "${install//VERSION/$VERSION}"
 }
 
-@test "the package works in a new Debian 13" {
-    works_in trixie
+@test "a signed release is a repository for apt, and its package works in a new Debian 13" {
+    works_in trixie 'echo "deb [signed-by=/tmp/dist/key.gpg] file:/tmp/dist ./" >/etc/apt/sources.list.d/etrace.list &&
+        apt-get update -o Dir::Etc::sourcelist=sources.list.d/etrace.list -o Dir::Etc::sourceparts=- && apt-get --yes install etrace'
 }
 
 @test "lintian has nothing to say about the packages" {

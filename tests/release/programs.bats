@@ -256,7 +256,7 @@ has_pages() { # DIRECTORY
 
 @test "the sums are right, and the source archive has every file of the commit" {
     (cd "$DIST" && sha256sum --quiet -c SHA256SUMS)
-    assert_equal "$(cut -c 67- "$DIST/SHA256SUMS")" "$(cd "$DIST" && LC_ALL=C printf '%s\n' etrace*)"
+    assert_equal "$(cut -c 67- "$DIST/SHA256SUMS")" "$(cd "$DIST" && LC_ALL=C printf '%s\n' Packages Release etrace*)"
     assert_equal "$(tar -tzf "$DIST/etrace-$VERSION.tar.gz" | grep -v '/$' | sort)" \
         "$(git -C "$DIST/../tree" ls-files | sed "s#^#etrace-$VERSION/#" | sort)"
     assert_equal "$(tar -tvzf "$DIST/etrace-$VERSION.tar.gz" | awk '{ print $2, $4, $5 }' | sort -u)" \
