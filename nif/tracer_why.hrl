@@ -15,8 +15,9 @@
 %%               Row: #{pid, name, answer => known | silent | gone | elsewhere, status, stack => [{M, F, A}], queue,
 %%               reductions, memory, minor, nif, loop, among}: minor: minor collections since the last major one; nif:
 %%               the innermost function is a NIF; loop: it is the loop of a behaviour or of OTP; among: how many
-%%               processes the process may wait for, 0 if it waits for none, many: it waits, and has too many links or
-%%               monitors to tell for which process.
+%%               processes the process may wait for, 0 if it waits for none; untold: it waits, and the answer does not
+%%               tell for which process: many: it has too many links or monitors, late: it did not list them in time,
+%%               or only the process itself was asked.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
 %%      sure     the processes of the cycle wait at the same time, and none of them is a guess
@@ -43,7 +44,11 @@ why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
     Begun = now_us(),
     How = {now_ms() + ?WHY_MS, min(Patience, 1000)},
     Answer = #{chain := [#{answer := Known} | _]} = case Most of
-        0 -> #{chain => [element(1, why_row(P, How))]};
+        0 ->
+            case why_row(P, How) of
+                {Row, none} -> #{chain => [Row]};
+                {Row, _} -> #{chain => [Row#{untold => late}]}
+            end;
         _ -> why_all(P, How)
     end,
     Anew andalso Known =:= gone andalso throw({noproc, text_of(P)}),
@@ -74,7 +79,7 @@ why_chain(P, Pids, Rows, How = {Until, _}) ->
     Seen = Pids ++ [P],
     case Next of
         none -> {lists:reverse([Row | Rows]), Seen, -1, false};
-        too_many -> {lists:reverse([Row#{many => true} | Rows]), Seen, -1, true};
+        {untold, Why} -> {lists:reverse([Row#{untold => Why} | Rows]), Seen, -1, true};
         {Q, Among} ->
             All = [Row#{among => Among} | Rows],
             case why_index(Q, Seen, 0) of
@@ -108,7 +113,7 @@ why_index(_, [], _) -> none;
 why_index(Q, [Q | _], I) -> I;
 why_index(Q, [_ | Rest], I) -> why_index(Q, Rest, I + 1).
 
-%% Returns {Row, none | too_many | {the process that it waits for, among how many}}.
+%% Returns {Row, none | {untold, many | late} | {the process that it waits for, among how many}}.
 why_row(P, _) when node(P) =/= node() ->
     {#{pid => why_pid(P), name => atom_to_binary(node(P)), answer => elsewhere}, none};
 why_row(P, How) ->
@@ -117,9 +122,10 @@ why_row(P, How) ->
         {silent, _} -> {why_unknown(P, silent), none};
         {{ok, State = {waiting, _, _}}, #{P := {State, Row}}} -> Row;
         {{ok, {waiting, _, _}}, _} ->
+            put(why_late, false),
             Row = why_row_asked(P, How),
-            case why_ask(fun() -> why_state(P) end, How) of
-                {ok, State = {waiting, _, _}} -> put(why, Known#{P => {State, Row}});
+            case {why_ask(fun() -> why_state(P) end, How), get(why_late)} of
+                {{ok, State = {waiting, _, _}}, false} -> put(why, Known#{P => {State, Row}});
                 _ -> ok
             end,
             Row;
@@ -127,7 +133,8 @@ why_row(P, How) ->
     end.
 
 %% Returns the kept rows of processes. A row is used again if its process has not run since. Asking the process again
-%% would cost it some reductions, and the reductions tell whether it runs.
+%% would cost it some reductions, and the reductions tell whether it runs. A row is not kept if an answer came late: it
+%% lacks what the process would have told.
 why_known() ->
     case get(why) of Known when map_size(Known) < ?WHY_KNOWN -> Known; _ -> #{} end.
 
@@ -209,11 +216,11 @@ why_waits([{M, F, _} | _]) ->
     end;
 why_waits([]) -> false.
 
-%% Returns {Process, Among}: among is 1 if no other process is possible. Returns none or too_many if no process can be
-%% told.
+%% Returns {Process, Among}: among is 1 if no other process is possible. Returns none, or {untold, Why}, if no process can
+%% be told.
 why_next(P, Waits, How) ->
     case why_candidates(P, Waits, How) of
-        too_many -> too_many;
+        Untold = {untold, _} -> Untold;
         [] -> none;
         [Q] when Waits =:= started -> case why_is_busy(Q, How) of true -> {Q, 1}; false -> none end;
         [Q] -> {Q, 1};
@@ -221,8 +228,8 @@ why_next(P, Waits, How) ->
         Several -> why_choose(P, Several, why_clue(why_backtrace(P, How)), How)
     end.
 
-%% Returns the processes that P may wait for: pids, or {Name, Node} for a process on another node; `too_many` if the VM
-%% would have to copy too many links or monitors to tell. P is linked to a process that it has started, or monitors it.
+%% Returns the processes that P may wait for: pids, or {Name, Node} for a process on another node; {untold, many} if the
+%% VM would have to copy too many links or monitors to tell, {untold, late} if P does not answer in time. P is linked to a process that it has started, or monitors it.
 %% The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the owner monitors it.
 why_candidates(P, started, How) ->
     why_read(P, [links, monitors], fun([Links, Monitors]) ->
@@ -236,9 +243,9 @@ why_candidates(P, monitored, How) ->
 why_read(P, Items, Read, How) ->
     Ask = fun() ->
         Values = [Value || {_, Value} <- process_ask(P, Items)],
-        case lists:member(?TOO_LARGE, Values) of true -> too_many; false -> Read(Values) end
+        case lists:member(?TOO_LARGE, Values) of true -> {untold, many}; false -> Read(Values) end
     end,
-    case why_ask(Ask, How) of {ok, Found} -> Found; _ -> [] end.
+    case why_ask(Ask, How) of {ok, Found} -> Found; silent -> {untold, late}; failed -> [] end.
 
 why_monitored(Monitors) ->
     [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined].
@@ -288,9 +295,9 @@ why_rank(_, _, _) -> 2.
 why_waits_for(Q, P, Stack, Requests, Text, How) ->
     Waits = why_waits(Stack),
     Candidates = case Waits of false -> []; _ -> why_candidates(Q, Waits, How) end,
-    case {Waits, Candidates =:= too_many orelse lists:member(P, Candidates), Candidates} of
+    case {Waits, is_tuple(Candidates) orelse lists:member(P, Candidates), Candidates} of
         {false, _, _} -> false;
-        {_, _, too_many} -> perhaps;
+        {_, _, {untold, _}} -> perhaps;
         {_, false, _} -> false;
         {_, true, [P]} -> true;
         _ ->
@@ -487,5 +494,6 @@ why_ask(Fun, {_, Patience}) ->
     after Patience ->
         exit(Helper, kill),
         demonitor(Ref, [flush]),
+        put(why_late, true),
         silent
     end.

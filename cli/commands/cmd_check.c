@@ -32,7 +32,8 @@
 #define ROUND_MS 60     /* interval between two looks at the same suspect */
 #define WATCH_MS 1000   /* how long check watches the suspects of the scan */
 #define DWELL_MS 500    /* how long check then watches all suspects */
-#define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
+#define LONGEST_MS 2000 /* limit for watching suspects, if the answers are slow */
+#define WHOLE_MS 1000   /* limit for the last look at all of them */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
@@ -256,14 +257,19 @@ static void check_next(struct check_run *x, struct peer *p)
     int64_t now = loop_now();
 
     while ((s->phase == WATCHES || s->phase == DWELLS) && (s->at == s->seen.nsuspects || now >= s->longest)) {
-        if (s->whole || now >= s->until || now >= s->longest) {
+        const bool over = now >= s->until || now >= s->longest;
+        if (s->whole || (over && (s->phase == WATCHES || !s->seen.nsuspects))) {
             check_advance(x, s, p);
             continue;
         }
-        s->next = MIN(s->round + ROUND_MS, s->until);
+        s->next = over ? now : MIN(s->round + ROUND_MS, s->until);
         s->round = MAX(s->next, now);
-        s->whole = s->phase == DWELLS && s->next == s->until && s->seen.nsuspects;
         s->at = 0;
+        /* What a process waits for is known from the last round only, which is therefore never left out. */
+        if (s->phase == DWELLS && (over || s->next == s->until) && s->seen.nsuspects) {
+            s->whole = true;
+            s->longest = s->round + WHOLE_MS;
+        }
         if (s->next > now)
             return;
     }

@@ -23,7 +23,7 @@ static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
         FIELD(INT, "queue", row.queue),      FIELD(INT, "reductions", row.reductions),
         FIELD(INT, "memory", row.memory),    FIELD(INT, "minor", row.minor),
         FIELD(INT, "among", row.among),      FIELD(BOOL, "nif", row.nif),
-        FIELD(BOOL, "many", row.many),       FIELD(BOOL, "loop", row.loop),
+        FIELD(TEXT, "untold", row.untold),   FIELD(BOOL, "loop", row.loop),
         FIELD(TERM, "stack", stack),
     };
 #undef FIELD
@@ -297,7 +297,7 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
      * The numbers of arrived and of queued messages are measured at slightly different times, so a difference of a few
      * messages means nothing.
      */
-    if (unmatched && !sleeps)
+    if (unmatched && !sleeps && !x->untold[0])
         return why_taken(s) > 2 && why_taken(s) * 10 > s->received ? WHY_SCANS : WHY_UNMATCHED;
     if (s->running * 10 >= s->looks)
         return WHY_WORKS;

@@ -25,7 +25,9 @@ struct why_row {
     int64_t among; /* the process waits for one of this many processes; 0: it waits for no process */
     bool nif;      /* the innermost function is a NIF */
     bool loop;     /* the innermost function is the loop of a behaviour, where the process waits for any message */
-    bool many; /* the process waits for another process, but has too many links and monitors to tell for which one */
+    /* "many", "late": the process waits for another one, and has too many links and monitors to tell for which one, or
+     * did not list them in time */
+    char untold[8];
 };
 
 struct why_waiter {

@@ -75,9 +75,10 @@ static void put_cycle(const struct why_look *l, struct buf *to)
     put_process(to, &l->chain[l->cycle]);
 }
 
-static void put_many(struct buf *to)
+static void put_untold(struct buf *to, const struct why_row *x)
 {
-    buf_puts(to, "its links and monitors are too many to tell for which process it waits");
+    buf_puts(to, !strcmp(x->untold, "many") ? "its links and monitors are too many to tell for which process it waits"
+                                            : "it did not tell in time for which process it waits");
 }
 
 /* Prints the state of the last process in a chain. */
@@ -89,8 +90,8 @@ static void put_end(const struct why_look *l, struct buf *to)
         buf_puts(to, "which does not answer: a long NIF or garbage collection keeps it busy");
     else if (!strcmp(x->answer, "gone"))
         buf_puts(to, "which has exited");
-    else if (x->many)
-        put_many(to);
+    else if (x->untold[0])
+        put_untold(to, x);
     else if (is_elsewhere(x) || l->deep)
         buf_puts(to, "not followed further");
     else if (strcmp(x->status, "waiting"))
@@ -295,8 +296,8 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         }
         break;
     }
-    if (x->many)
-        buf_puts(to, ", "), put_many(to);
+    if (x->untold[0])
+        buf_puts(to, ", "), put_untold(to, x);
     put_exits(p, to);
 }
 
@@ -630,8 +631,8 @@ static void json_row(const struct why_row *x, struct buf *to)
         json_put_int(to, "reductions", x->reductions);
         if (x->among)
             json_put_int(to, "waits_for_one_of", x->among);
-        if (x->many)
-            json_put_bool(to, "too_many_links", true);
+        if (x->untold[0])
+            json_put_bool(to, !strcmp(x->untold, "many") ? "too_many_links" : "links_unanswered", true);
     }
     json_end_object(to);
 }

@@ -174,6 +174,21 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 
 @test "two servers call each other" { ill deadlock; }
+@test "a node that stands still again and again loses answers, and no cause is made of that" {
+    local pid stalls i
+    pid=$(<"$(node_dir "$NODE")/pid")
+    on_node 'ill:make(deadlock)'
+    for i in 1 2 3; do
+        while kill -STOP "$pid"; do pause 0.25; kill -CONT "$pid"; pause 0.1; done 3>&- &
+        stalls=$!
+        check --json
+        kill "$stalls"
+        wait "$stalls" || true
+        kill -CONT "$pid"
+        refute_output --partial 'matches the receive in gen:do_call'
+    done
+    on_node 'ill:heal(ill_keeper)'
+}
 # bats test_tags=long
 @test "a chain of calls ends at a server that waits in its own code" { ill chain; }
 @test "sys has suspended a server with a caller" { ill sys_suspended; }

@@ -40,6 +40,19 @@ static const char *cycle(bool sure)
     return why_causes[why_cause_of(&l, &s)];
 }
 
+/* The process waits in a call with a message in its queue, and did not say for which process. */
+static const char *untold(const char *why)
+{
+    struct why_look l = {.n = 1, .cycle = -1};
+    struct why_samples s = {0};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    for (int i = 0; i < 20; i++)
+        look_at(&l, &s, WAITS_QUEUED, false, false);
+    snprintf(l.chain[0].untold, sizeof(l.chain[0].untold), "%s", why);
+    return why_causes[why_cause_of(&l, &s)];
+}
+
 /* The process waits with a queue that grows by 190 messages, and takes `n` further ones. */
 static const char *taken(int n)
 {
@@ -87,6 +100,10 @@ int main(void)
     is_text(cause(RUNS, 0, WAITS, false, true), "runs", "runs all the time");
     is_text(cause(RUNS, 0, WAITS, false, false), "nif", "runs without reductions: a dirty NIF of any name");
     is_text(cause(RUNS, 0, WAITS, true, false), "nif", "the same while the queue grows");
+
+    is_text(untold(""), "unmatched", "waits with a message, and for no other process");
+    is_text(untold("late"), "idle", "waits for a process that it did not name in time: its queue is not the cause");
+    is_text(untold("many"), "idle", "the same with too many links and monitors");
 
     is_text(taken(0), "unmatched", "messages arrive, and the queue grows by all of them");
     is_text(taken(3), "unmatched", "the same, but the counts do not begin at the same time");
