@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp_rules.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "../ground/glob.h"
+#include "../ground/small_file.h"
 #include "../node/find.h"
 #include "../trace/exprs.h"
 #include "../trace/target.h"
@@ -61,27 +58,6 @@ static bool is_any_match(const struct texts *patterns, struct str text, char bar
 }
 
 /* ---- the file ---- */
-
-static bool read_allowed(const char *path, struct buf *b, struct err *e)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat st;
-    ssize_t n = 1;
-
-    if (fd >= 0 && !fstat(fd, &st) && !S_ISREG(st.st_mode)) {
-        close(fd);
-        return err_set(e, ERR_USAGE, "cannot read %s: no regular file", path);
-    }
-    while (fd >= 0 && n > 0 && b->len <= FILE_MOST)
-        if ((n = read(fd, buf_room(b, 4096), 4096)) > 0)
-            b->len += (size_t)n;
-    const int error = errno;
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || n < 0)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", path, strerror(error));
-    return b->len <= FILE_MOST || err_set(e, ERR_USAGE, "%s has more than %d bytes", path, FILE_MOST);
-}
 
 static struct str strip_spaces(struct str s)
 {
@@ -138,7 +114,8 @@ bool mcp_rules_init(struct mcp_rules *r, const struct node_opts *node, const cha
 
     *r = (struct mcp_rules){.node = node};
     arena_init(&r->arena);
-    const bool ok = !path || (read_allowed(path, &text, e) && read_rules(r, path, buf_view(&text), e));
+    const bool ok = !path || (small_file_read(path, path, FILE_MOST, &text, ERR_USAGE, e) &&
+                              read_rules(r, path, buf_view(&text), e));
     buf_release(&text);
     return ok;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "optfile.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "../ground/small_file.h"
 
 #define FILE_MAX ((size_t)256 << 10)
 #define DEPTH_MAX 64
@@ -233,17 +233,11 @@ static bool read_tls_section(struct reader *r, struct optfile *o)
 bool optfile_read(const char *path, struct optfile *ret, struct err *e)
 {
     static const struct optfile none;
-    char *text = malloc(FILE_MAX);
-    FILE *file = text ? fopen(path, "re") : NULL;
-    size_t len = file ? fread(text, 1, FILE_MAX, file) : 0;
-    bool ok = file && !ferror(file);
+    struct buf text = {0};
+    bool ok = small_file_read(path, path, FILE_MAX, &text, ERR_NODE, e);
 
-    if (!ok)
-        err_set(e, ERR_NODE, "cannot read %s: %s", path, strerror(errno));
-    if (file)
-        fclose(file);
     if (ok) {
-        struct reader r = {.at = text, .end = text + len};
+        struct reader r = {.at = text.data, .end = text.data + text.len};
         *ret = none;
         optfile_next(&r);
         ok = optfile_is(&r, KIND_OPEN, ']');
@@ -255,9 +249,9 @@ bool optfile_read(const char *path, struct optfile *ret, struct err *e)
             optfile_wipe(ret);
         }
     }
-    if (text)
-        explicit_bzero(text, FILE_MAX);
-    free(text);
+    if (text.data)
+        explicit_bzero(text.data, text.cap);
+    buf_release(&text);
     return ok;
 }
 

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -11,10 +10,10 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../ground/mem.h"
+#include "../ground/small_file.h"
 
 struct tls_config {
     SSL_CTX *ctx;
@@ -44,22 +43,13 @@ static int no_question(char *to, int size, int writing UNUSED, void *password)
 
 static bool check_readable(const char *what, const char *file, struct err *e)
 {
-    int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct stat st;
-    char byte;
+    char shown[PATH_MAX + 64];
 
-    if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
-        close(fd);
-        return err_set(e, ERR_NODE, "cannot read the %s in %s: it is not a regular file", what, file);
-    }
-    if (fd >= 0 && read(fd, &byte, 1) >= 0) {
-        close(fd);
-        return true;
-    }
-    err_set(e, ERR_NODE, "cannot read the %s in %s: %s", what, file, strerror(errno));
+    snprintf(shown, sizeof shown, "the %s in %s", what, file);
+    const int fd = small_file_open(file, shown, ERR_NODE, e);
     if (fd >= 0)
         close(fd);
-    return false;
+    return fd >= 0;
 }
 
 static bool load_own(SSL_CTX *ctx, const struct tls_options *o, struct err *e)

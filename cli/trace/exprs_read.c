@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../ground/small_file.h"
 #include "../ground/utf8.h"
 
 const char *exprs_file_name(const char *path)
@@ -47,32 +48,39 @@ static void read_when_ready(struct ctx *ctx, struct reading *r)
         r->error = EINTR;
 }
 
-/*
- * Reads a file. Without a ctx there is no loop to serve, so the file must be a regular file, which is read without
- * waiting.
- */
-static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
+static bool read_open(struct ctx *ctx, int fd, const char *shown, struct buf *b, struct err *e)
 {
-    int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
     struct reading r = {.fd = fd, .to = b};
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0)
         r.error = errno;
-    else if (!S_ISREG(st.st_mode) && ctx)
-        read_when_ready(ctx, &r);
-    else if (!S_ISREG(st.st_mode))
-        r.error = S_ISDIR(st.st_mode) ? EISDIR : ESPIPE;
+    else if (S_ISREG(st.st_mode))
+        return small_file_read_fd(fd, shown, LANG_MAX_TEXT, b, ERR_USAGE, e);
     else
-        while (!r.over)
-            read_piece(&r);
-    if (fd > STDIN_FILENO)
-        close(fd);
+        read_when_ready(ctx, &r);
     if (r.error)
-        return err_set(e, ERR_USAGE, "cannot read %s: %s", exprs_file_name(path),
+        return err_set(e, ERR_USAGE, "cannot read %s: %s", shown,
                        r.error == EBADF ? "it is closed" : strerror(r.error));
-    if (b->len > LANG_MAX_TEXT)
-        return err_set(e, ERR_USAGE, "%s is larger than %d kB", exprs_file_name(path), LANG_MAX_TEXT / 1024);
+    return small_file_fits(b->len, shown, LANG_MAX_TEXT, ERR_USAGE, e);
+}
+
+/* Reads a file. Without a ctx there is no loop to serve, so the file must be a regular file. */
+static bool read_all(struct ctx *ctx, const char *path, struct buf *b, struct err *e)
+{
+    const char *shown = exprs_file_name(path);
+    bool ok;
+
+    if (ctx) {
+        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : STDIN_FILENO;
+        ok = read_open(ctx, fd, shown, b, e);
+        if (fd > STDIN_FILENO)
+            close(fd);
+    } else {
+        ok = small_file_read(path, shown, LANG_MAX_TEXT, b, ERR_USAGE, e);
+    }
+    if (!ok)
+        return false;
     struct str text = utf8_unmarked(buf_view(b));
     if (text.len < b->len)
         memmove(b->data, text.at, text.len);

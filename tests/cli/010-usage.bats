@@ -9,6 +9,13 @@ load ../lib/nodeless
 
 etrace() { "$ETRACE_BIN" "$@"; }
 
+# Expects that a command rejects a file: unreadable STATUS FILE REASON ARGUMENT..., with the file as the last argument.
+unreadable() {
+    run etrace "${@:4}" "$2" </dev/null
+    assert_failure "$1"
+    assert_line -n 0 "etrace: cannot read $2: $3"
+}
+
 @test "a trace without an expression is refused with a hint" {
     run etrace trace
     assert_failure 2
@@ -189,7 +196,16 @@ END
     assert_line "etrace: unknown pass '' in --dump"
     run etrace explain -f - < <(head -c 100000 /dev/zero | tr '\0' a)
     assert_failure 2
-    assert_output 'etrace: standard input is larger than 64 kB'
+    assert_output 'etrace: cannot read standard input: it is larger than 64 KiB'
+    # An optfile whose beginning is valid, and comments that are valid everywhere.
+    { echo '[{client, []}].'; head -c 300000 /dev/zero | tr '\0' '%'; } >"$BATS_TEST_TMPDIR/large"
+    unreadable 3 "$BATS_TEST_TMPDIR/large" 'it is larger than 256 KiB' -n nobody@127.0.0.1 x:y/0 --tls-optfile
+    unreadable 3 "$BATS_TEST_TMPDIR" 'it is not a regular file' -n nobody@127.0.0.1 x:y/0 --tls-optfile
+    head -c 70000 /dev/zero | tr '\0' '#' >"$BATS_TEST_TMPDIR/large"
+    unreadable 2 "$BATS_TEST_TMPDIR/large" 'it is larger than 64 KiB' mcp --allow
+    unreadable 2 "$BATS_TEST_TMPDIR" 'it is not a regular file' mcp --allow
+    unreadable 2 "$BATS_TEST_TMPDIR/large" 'it is larger than 64 KiB' explain -f
+    unreadable 2 "$BATS_TEST_TMPDIR/large" 'it is larger than 64 KiB' explain a:b/0 --hrl
     run etrace -n nobody@127.0.0.1 --redact "a,$(printf '%032d' 0),b" x:y/0
     assert_failure 2
     assert_output --partial 'etrace: --redact takes keys of at most 31 bytes, not'
