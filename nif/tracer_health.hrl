@@ -205,7 +205,10 @@ health_again({Calls, Most, Locks, Listed}, Names, Ours, How) ->
     Still = health_still(Calls, Most, How),
     New = ordsets:subtract(lists:sort(processes() -- Ours), Listed),
     Groups = health_started(New, How),
-    Answer = #{waits => health_waits(lists:sublist(Still, ?CHECK_SOME), How),
+    Waits = health_waits(lists:sublist(Still, ?CHECK_SOME), How),
+    Answer = #{waits => Waits,
+        waits_more => length(Calls) >= ?CHECK_CALLS orelse length(Still) > ?CHECK_SOME orelse now_ms() >= element(1, How),
+        locked_more => length(Locks) >= ?CHECK_SOME,
         locked => [#{type => Kind, pid => text_of(P), name => look_text(why_name(P, How))} ||
             {P, [{_, Stack}]} <- health_ask(Locks, [current_stacktrace], How), Kind <- health_locked([{M, F} || {M, F, _, _} <- Stack])],
         started => length(New),

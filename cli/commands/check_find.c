@@ -135,7 +135,8 @@ static void check_put_waited(const struct check_rules *r, struct buf *to)
 
 static void check_put_waiters(const struct check_rules *r, const struct check_wait *w, struct buf *to)
 {
-    buf_printf(to, "; %lld process%s %s", (long long)w->count, PLURAL_ES(w->count), w->count == 1 ? "has" : "have");
+    buf_printf(to, "; %s%lld process%s %s", r->last->waits_more ? "at least " : "", (long long)w->count,
+               PLURAL_ES(w->count), w->count == 1 ? "has" : "have");
     check_put_waited(r, to);
     buf_puts(to, ": ");
     check_put_named(to, w->waiting, w->nwaiting, w->count);
@@ -718,8 +719,8 @@ static void check_locks(const struct check_rules *r)
         struct check_finding *x = check_about(r, CHECK_WARNING, CHECK_LOCK, &l->owner);
         buf_printf(&x->text, "has held the lock %s of %s for at least ", l->name, l->type);
         print_duration(&x->text, check_took_ms(r) / 100 * 100000000);
-        buf_printf(&x->text, "; %lld process%s wait%s for a lock: ", (long long)all, PLURAL_ES(all),
-                   all == 1 ? "s" : "");
+        buf_printf(&x->text, "; %s%lld process%s wait%s for a lock: ", r->last->locked_more ? "at least " : "",
+                   (long long)all, PLURAL_ES(all), all == 1 ? "s" : "");
         check_put_named(&x->text, waiting, n, all);
         check_command_of(r, x, "why", l->owner.pid);
     }

@@ -19,10 +19,11 @@ void check_health_request(struct buf *b, bool again, int patience_ms)
     etf_int(b, patience_ms);
 }
 
-/* Describes an array that is filled from a list of maps. Rows beyond `most` are skipped. */
+/* Describes an array that is filled from a list of maps. Rows beyond `most` are skipped, and set *more. */
 struct check_rows {
     const struct etf_field *fields;
     size_t nfields, size, most;
+    bool *more; /* NULL: the reader does not count the rows */
 };
 
 /* Reads the header of a list. Counts as empty if the answer does not have the list. */
@@ -41,6 +42,8 @@ static bool check_take_rows(struct etf r, const struct check_rows *rows, void *i
         ok = i < rows->most ? etf_get_fields(&r, rows->fields, rows->nfields, (char *)items + i * rows->size)
                             : etf_skip(&r);
     *ret_n = MIN(n, rows->most);
+    if (rows->more && n > rows->most)
+        *rows->more = true;
     return ok;
 }
 
@@ -69,10 +72,11 @@ static bool check_take_named(struct etf r, struct look_process items[CHECK_NAMED
 }
 
 #define OWNER(type) ETF_TEXT(type, "owner", owner.pid), ETF_TEXT(type, "owner_name", owner.name)
-#define ROWS(fields, type, most)                                                                                       \
+#define ROWS(fields, type, most) COUNTED_ROWS(fields, type, most, NULL)
+#define COUNTED_ROWS(fields, type, most, more)                                                                         \
     &(const struct check_rows)                                                                                         \
     {                                                                                                                  \
-        fields, ARRAY_LEN(fields), sizeof(type), most                                                                  \
+        fields, ARRAY_LEN(fields), sizeof(type), most, more                                                            \
     }
 
 static const struct etf_field table_fields[] = {
@@ -180,6 +184,8 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
         FIELD(INTS, "busy", f.busy, 6),
         FIELD(INTS, "clock", f.clock, 2),
         FIELD(INT, "started", f.started),
+        FIELD(BOOL, "waits_more", f.waits_more),
+        FIELD(BOOL, "locked_more", f.locked_more),
         FIELD(TERM, "tables", tables),
         FIELD(TERM, "ports", ports),
         FIELD(TERM, "log", log),
@@ -201,7 +207,8 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
          check_take_rows(t.ports, ROWS(port_fields, struct check_port, CHECK_ROWS), f->ports, &f->nports) &&
          check_take_rows(t.log, ROWS(log_fields, struct check_log, CHECK_ROWS), f->log, &f->nlog) &&
          check_take_rows(t.locks, ROWS(lock_fields, struct check_lock, CHECK_LOCKS), f->locks, &f->nlocks) &&
-         check_take_rows(t.locked, ROWS(locked_fields, struct check_locked, CHECK_LOCKS), f->locked, &f->nlocked) &&
+         check_take_rows(t.locked, COUNTED_ROWS(locked_fields, struct check_locked, CHECK_LOCKS, &f->locked_more),
+                         f->locked, &f->nlocked) &&
          check_take_rows(t.restarts, ROWS(restart_fields, struct check_restart, CHECK_LOCKS), f->restarts,
                          &f->nrestarts) &&
          check_take_texts(t.alarms, f->alarms, sizeof(f->alarms[0]), CHECK_ROWS, &f->nalarms) &&

@@ -89,6 +89,7 @@ struct check_facts {
     struct check_start starts[CHECK_ROWS];
     struct check_restart restarts[CHECK_LOCKS];
     size_t nwaits, nlocked, nstarts, nrestarts;
+    bool waits_more, locked_more; /* more processes may wait than `count` of `waits`, or `locked`, has */
     int64_t started;
 };
 

@@ -206,6 +206,14 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 @test "a process holds a lock of global" { ill global_lock; }
 # bats test_tags=long
 @test "a transaction of mnesia holds a lock" { ill mnesia_lock; }
+# bats test_tags=long
+@test "check says at least if more processes wait for a lock than it counts" {
+    on_node 'ill:make(global_crowd)'
+    found global_crowd
+    [[ $output == *'at least 32 processes wait for a lock'* ]] || fail "$output"
+    on_node 'ill:heal(ill_keeper)'
+    healthy
+}
 @test "a process does not take the messages of its queue" { ill unmatched queue; }
 @test "an alarm is set" { ill alarm; }
 

@@ -43,6 +43,7 @@ faults() ->
 
         %% A lock is held.
         {global_lock, lock, [ill_holder]},
+        {global_crowd, lock, [ill_holder]},
         {global_name, lock, [ill_holder]},
         {mnesia_lock, lock, [ill_holder]},
 
@@ -242,6 +243,10 @@ fault(worker_pool) ->
 fault(global_lock) ->
     holder(fun() -> global:set_lock({ill_lock, self()}, [node()]) end),
     waits(sick(ill_waiter_1, fun() -> global:set_lock({ill_lock, self()}, [node()]) end));
+fault(global_crowd) ->
+    %% Four more processes wait than check lists (CHECK_LOCKS in check_node.h).
+    holder(fun() -> global:set_lock({ill_lock, self()}, [node()]) end),
+    waiters(36, fun() -> global:set_lock({ill_lock, self()}, [node()]) end);
 fault(global_name) ->
     %% global takes this lock to register a name.
     holder(fun() -> global:set_lock({global, self()}, [node()]) end),
