@@ -201,15 +201,16 @@ static bool has_document(const struct view_opts *o, const struct texts *files)
 
 /*
  * Returns the first view with the flag: of the opened outputs, or of any -o FILE, which another struct outputs may
- * open. NULL: no view has the flag.
+ * open. `as` is the view of standard output, which a text file shares. NULL: no view has the flag.
  */
-static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, unsigned flag)
+static const struct sink_type *find_view(const struct outputs *s, const struct view_opts *o, const struct sink_type *as,
+                                         unsigned flag)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->views[i].type->flags & flag)
             return s->views[i].type;
     for (size_t i = 0; i < o->outputs.count; i++) {
-        const struct sink_type *type = type_of_file(o, o->outputs.items[i], named_view(o));
+        const struct sink_type *type = type_of_file(o, o->outputs.items[i], as);
         if (type && type->flags & flag)
             return type;
     }
@@ -268,26 +269,24 @@ static bool check_options(const struct view_opts *o, struct err *e)
  * Rejects options that no view reads. If a view makes one item of several events, also rejects options that select or
  * count single events.
  */
-static bool check_look(const struct outputs *s, const struct view_opts *o, struct err *e)
+static bool check_look(const struct outputs *s, const struct view_opts *o, const struct sink_type *as, struct err *e)
 {
-    const struct sink_type *pairs = find_view(s, o, SINK_PAIRS);
+    const struct sink_type *pairs = find_view(s, o, as, SINK_PAIRS);
 
     return TOGETHER(e, KNOWN(FIELDS, o->fields), KNOWN(FORMAT, o->format),
-                    KNOWN(FIELDS_VIEW, find_view(s, o, SINK_FIELDS)), KNOWN(FORMAT_VIEW, find_view(s, o, SINK_FORMAT)),
-                    KNOWN_TEXT(PAIRS, pairs ? pairs->item : NULL),
+                    KNOWN(FIELDS_VIEW, find_view(s, o, as, SINK_FIELDS)),
+                    KNOWN(FORMAT_VIEW, find_view(s, o, as, SINK_FORMAT)), KNOWN_TEXT(PAIRS, pairs ? pairs->item : NULL),
                     KNOWN_TEXT(SELECT, o->wheres.count  ? "-e"
                                        : o->greps.count ? "-g"
                                                         : NULL),
                     KNOWN(BY, o->by));
 }
 
-/* Copies the greps of the options. */
-static bool outputs_complete(struct outputs *s, const struct view_opts *o)
+static void copy_greps(struct outputs *s, const struct view_opts *o)
 {
     s->greps = mem_zalloc((o->greps.count + 1) * sizeof(*s->greps));
     for (; s->ngreps < o->greps.count; s->ngreps++)
         s->greps[s->ngreps] = (struct grep){.regex = o->greps.items[s->ngreps], .invert = o->invert};
-    return true;
 }
 
 /* Returns the display options that all views share. */
@@ -314,7 +313,8 @@ static bool add_files(struct outputs *s, const struct view_opts *o, const struct
             outputs_close(s);
             return false;
         }
-    return outputs_complete(s, o);
+    copy_greps(s, o);
+    return true;
 }
 
 bool outputs_files(struct outputs *s, struct ctx *ctx, const struct view_opts *o, struct err *e)
@@ -331,7 +331,8 @@ bool outputs_file(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     *s = (struct outputs){.loop = &ctx->loop};
     if ((as && !type) || !add_file(s, o, type, path, look_of(o), e))
         return false;
-    return outputs_complete(s, o);
+    copy_greps(s, o);
+    return true;
 }
 
 /* Adds the file of view_opts.record instead of standard output. The caller has created the file. */
@@ -380,7 +381,7 @@ static bool add_own(struct outputs *s, struct ctx *ctx, const struct view_opts *
     if (!filed)
         outputs_add(s, ctx->out, type, look);
     *ret_type = type;
-    if (check_look(s, o, e))
+    if (check_look(s, o, type, e))
         return true;
     outputs_close(s);
     return false;
@@ -392,7 +393,10 @@ bool outputs_here(struct outputs *s, struct ctx *ctx, const struct view_opts *o,
     const struct sink_type *type;
     struct texts none = {0};
 
-    return add_own(s, ctx, o, &none, default_view, &type, e) && outputs_complete(s, o);
+    if (!add_own(s, ctx, o, &none, default_view, &type, e))
+        return false;
+    copy_greps(s, o);
+    return true;
 }
 
 bool outputs_open(struct outputs *s, struct ctx *ctx, const struct view_opts *o, const char *default_view,

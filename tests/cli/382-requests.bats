@@ -209,6 +209,9 @@ armed_probes() { [[ $(grep -c 'Ctrl-C stops' "$ERR") -ge $1 ]]; }
     refused '-g selects single events, but a request has several' -g sleep
     refused '--by counts events, but a view of requests is chosen' --by 'pid: count'
     refused '--format is for the lines of events, not of requests' --format '{time}'
+    # A text file gets the view of standard output.
+    refused '--format is for the lines of events, not of requests' --format '{time}' -o "$BATS_TEST_TMPDIR/a.txt"
+    refused '-e selects single events, but a request has several' -e 'dur > 10ms' -o "$BATS_TEST_TMPDIR/a.log"
     run -0 "$ETRACE_BIN" replay "$ETRACE_ROOT/tests/fixtures/shop.etr" --as text -g reserve
 }
 
