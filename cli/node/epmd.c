@@ -71,11 +71,12 @@ static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const cha
                                  bool (*enough)(const char *answer, size_t len), int64_t deadline, char **ret,
                                  size_t *ret_len)
 {
+    const int64_t own = net_share(deadline, left);
     int fd;
 
-    switch (net_connect(host, epmd_port(), net_share(deadline, left), &fd)) {
+    switch (net_connect(host, epmd_port(), own, &fd)) {
     case NET_OK:
-        return epmd_talk(fd, request, len, enough, deadline, ret, ret_len);
+        return epmd_talk(fd, request, len, enough, own, ret, ret_len);
     case NET_REFUSED:
         return EPMD_NO_DAEMON;
     case NET_NO_PORT:
@@ -91,7 +92,8 @@ static enum epmd_answer epmd_ask(const struct addr *host, size_t left, const cha
     return EPMD_UNREACHABLE;
 }
 
-enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port)
+static enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline,
+                                    int *ret_port)
 {
     char request[256], *answer;
     size_t len = strlen(alive), got;
@@ -164,20 +166,50 @@ enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret)
     return take_names(a, answer, got, ret);
 }
 
-enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret)
-{
-    enum epmd_answer worst = EPMD_UNREACHABLE;
+/* A question to the epmd of a host: for the port of the node `alive`, or, if that is NULL, for all names. */
+struct epmd_question {
+    const char *alive;
+    int *ret_port;
+    struct epmd_names *ret_names;
+};
 
-    for (size_t i = 0; i < host->count && worst <= EPMD_NO_PORT; i++) {
-        struct addr at = host->items[i];
-        enum epmd_answer a = epmd_list(&at, host->count - i, deadline, ret);
+/*
+ * Asks the epmd at each address until one answers the question, and moves this address to the front. Returns the
+ * failure with the highest enum epmd_answer, and in *ret_asked its address.
+ */
+static enum epmd_answer epmd_ask_any(struct addrs *host, const struct epmd_question *q, int64_t deadline,
+                                     struct addr *ret_asked)
+{
+    enum epmd_answer worst = EPMD_OK;
+
+    for (size_t i = 0; i < host->count && worst != EPMD_NO_NODE; i++) {
+        const struct addr at = host->items[i];
+        const size_t left = host->count - i;
+        const enum epmd_answer a = q->alive ? epmd_lookup(&at, left, q->alive, deadline, q->ret_port)
+                                            : epmd_list(&at, left, deadline, q->ret_names);
         if (a == EPMD_OK) {
             net_prefer(host, &at);
             return a;
         }
-        worst = MAX(worst, a);
+        if (a > worst) {
+            worst = a;
+            *ret_asked = at;
+        }
     }
-    return worst;
+    return worst == EPMD_OK ? EPMD_UNREACHABLE : worst;
+}
+
+enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret)
+{
+    struct addr asked;
+
+    return epmd_ask_any(host, &(struct epmd_question){.ret_names = ret}, deadline, &asked);
+}
+
+enum epmd_answer epmd_lookup_any(struct addrs *host, const char *alive, int64_t deadline, int *ret_port,
+                                 struct addr *ret_asked)
+{
+    return epmd_ask_any(host, &(struct epmd_question){.alive = alive, .ret_port = ret_port}, deadline, ret_asked);
 }
 
 int epmd_names_port(const struct epmd_names *n, const char *name, size_t len)

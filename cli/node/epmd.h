@@ -35,16 +35,20 @@ struct epmd_names {
 
 int epmd_port(void);
 /*
- * Both ask the epmd at one address of a host. `left` is the number of addresses that the caller has yet to try, with
- * this one: connecting may take an equal share of the remaining time. Waiting for the answer may then take until the
- * deadline.
+ * Lists the nodes of the epmd at one address of a host. `left` is the number of addresses that the caller has yet to
+ * try, with this one: the question may take an equal share of the remaining time.
  */
-enum epmd_answer epmd_lookup(const struct addr *host, size_t left, const char *alive, int64_t deadline, int *ret_port);
 enum epmd_answer epmd_list(const struct addr *host, size_t left, int64_t deadline, struct epmd_names *ret);
 /* Asks on a connected socket, and closes it. */
 enum epmd_answer epmd_list_on(int fd, int64_t deadline, struct epmd_names *ret);
-/* Lists the nodes of the first address of `host` that has an epmd, and moves this address to the front of `host`. */
+/*
+ * Both ask the epmd at each address of `host`, because some of them may be unreachable or silent, until one answers.
+ * They move its address to the front of `host`. Otherwise they return the failure with the highest enum epmd_answer;
+ * *ret_asked is the address where it happened.
+ */
 enum epmd_answer epmd_list_any(struct addrs *host, int64_t deadline, struct epmd_names *ret);
+enum epmd_answer epmd_lookup_any(struct addrs *host, const char *alive, int64_t deadline, int *ret_port,
+                                 struct addr *ret_asked);
 /* Returns the port of the node whose name is these `len` bytes, without @host; 0: epmd knows no such node. */
 int epmd_names_port(const struct epmd_names *n, const char *name, size_t len);
 void epmd_names_release(struct epmd_names *n);

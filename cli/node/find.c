@@ -179,34 +179,19 @@ static bool find_port_without_epmd(struct place *p, const char *alive, struct er
     return found;
 }
 
-/*
- * Asks the epmd at every address, because some addresses may be unreachable. Reports the failure with the highest enum
- * epmd_answer.
- */
 static bool find_port(struct place *p, const char *alive, int64_t deadline, struct err *e)
 {
-    enum epmd_answer worst = EPMD_OK;
     struct addr asked = p->addrs.items[0];
+    /* The other addresses remain: the node may listen on another address than its epmd. */
+    const enum epmd_answer answer = epmd_lookup_any(&p->addrs, alive, deadline, &p->ports[0], &asked);
 
-    for (size_t i = 0; i < p->addrs.count; i++) {
-        struct addr a = p->addrs.items[i];
-        enum epmd_answer answer = epmd_lookup(&a, p->addrs.count - i, alive, deadline, &p->ports[0]);
-        if (answer == EPMD_OK) {
-            /* Keep the other addresses as well: the node may listen on another address than its epmd. */
-            net_prefer(&p->addrs, &a);
-            p->nports = 1;
-            p->by_epmd = true;
-            return true;
-        }
-        if (answer > worst) {
-            worst = answer;
-            asked = a;
-        }
-        if (answer == EPMD_NO_NODE)
-            break;
+    if (answer == EPMD_OK) {
+        p->nports = 1;
+        p->by_epmd = true;
+        return true;
     }
-    epmd_failed(p, worst, &asked, deadline, e);
-    return (worst == EPMD_NO_DAEMON || worst == EPMD_NO_NODE) && is_here(p) && find_port_without_epmd(p, alive, e);
+    epmd_failed(p, answer, &asked, deadline, e);
+    return (answer == EPMD_NO_DAEMON || answer == EPMD_NO_NODE) && is_here(p) && find_port_without_epmd(p, alive, e);
 }
 
 static enum epmd_answer local_names(int64_t deadline, struct epmd_names *ret)

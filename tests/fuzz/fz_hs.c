@@ -98,6 +98,8 @@ static void shake(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct addr host = {.len = 1};
+    struct addrs hosts = {.items = {host}, .count = 1};
+    struct addr asked;
     int port = 1;
 
     if (!size)
@@ -110,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         names(&host);
         break;
     case 1:
-        if (epmd_lookup(&host, 1, "shop", 0, &port) == EPMD_OK && (port < 0 || port > 65535))
+        if (epmd_lookup_any(&hosts, "shop", 0, &port, &asked) == EPMD_OK && (port < 0 || port > 65535))
             abort();
         break;
     default:
