@@ -348,7 +348,7 @@ const char *json_text_of(const struct json *json)
 
 bool json_integer(const struct json *json, int64_t *ret)
 {
-    if (json->kind != JSON_NUMBER)
+    if (!json || json->kind != JSON_NUMBER)
         return false;
     struct str text = raw_view(json->text);
     const bool negative = *text.at == '-';

@@ -43,7 +43,10 @@ const struct json *json_member(const struct json *object, const char *key);
 /* Returns the NUL-terminated text of a string. Returns NULL if `json` is NULL, is no string, or contains a NUL. */
 const char *json_text_of(const struct json *json);
 
-/* Reads an integer, which may be written as 5.0. Returns false for any other value, and for one that does not fit. */
+/*
+ * Reads an integer, which may be written as 5.0. Returns false if `json` is NULL, for any other value, and for one that
+ * does not fit.
+ */
 bool json_integer(const struct json *json, int64_t *ret);
 
 #endif

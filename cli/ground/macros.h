@@ -9,6 +9,8 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TEXT_OF(macro) TEXT_OF_TOKENS(macro) /* the value of a macro as a string literal */
+#define TEXT_OF_TOKENS(tokens) #tokens
 #define UNUSED __attribute__((unused))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)

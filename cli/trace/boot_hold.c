@@ -19,7 +19,7 @@
 
 #define CALL_MS 1000
 
-const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_nodes_timeout 10000";
+const char boot_hold_flags[] = "-kernel sync_nodes_optional [etrace_hold] sync_nodes_timeout " TEXT_OF(BOOT_HOLD_MS);
 
 /* ---- which commands ---- */
 

@@ -151,6 +151,8 @@ static void members(void)
     is_text(json_text_of(json_member(json, "a")), "x", "finds a member");
     ok(!json_text_of(json_member(json, "b")), "a text with a NUL is no text for programs");
     ok(!json_text_of(json_member(json, "c")), "a number is no text");
+    int64_t n = 7;
+    ok(!json_integer(json_member(json, "d"), &n) && n == 7, "a member that is not there is no integer");
     ok(!json_member(json, "d") && !json_member(json_member(json, "c"), "a") && !json_member(NULL, "a"),
        "finds no member that is not there");
 }
