@@ -2,6 +2,7 @@
 #include "ssh_look.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
  * Each line is a word and a value:
  *
  *     uid 1000, host h1, net net:[4026531840]     the user, the host's name, the shell's network namespace
+ *     big                                         the machine is big-endian
  *     listen ADDRESS:PORT UID INODE               a listening socket, in the form of /proc/net/tcp and tcp6
  *     process 4711                                a process that may run Erlang; the next lines describe it
  *     owner 1000, space net:[4026531840]          the process's user and its network namespace
@@ -30,6 +32,7 @@
 #define ABOUT_HOST                                                                                                     \
     "LC_ALL=C; export LC_ALL; echo \"uid $(id -u)\"; read -r h </proc/sys/kernel/hostname; echo \"host $h\"\n"         \
     "echo \"net $(readlink /proc/self/ns/net)\"\n"                                                                     \
+    "grep -q \"$(printf '^.ELF.\\002')\" /proc/self/exe && echo big\n"                                                 \
     "listen=$(sed -n 's/^ *[0-9]*: \\([0-9A-F]*:[0-9A-F]*\\) [0-9A-F:]* 0A [^ ]* [^ ]* [^ ]*"                          \
     " *\\([0-9]*\\) *[0-9]* \\([0-9]*\\) .*/listen \\1 \\2 \\3/p' /proc/net/tcp /proc/net/tcp6)\n"                     \
     "echo \"$listen\"\n"
@@ -63,23 +66,23 @@ void ssh_quote(struct buf *b, const char *text)
 
 /*
  * Writes the address at which ssh reaches a listening socket: the loopback address if the socket listens on all
- * addresses. Returns false if `hex` is malformed.
+ * addresses. The kernel prints the words of the address as numbers in the byte order of its machine. Returns false if
+ * `hex` is malformed.
  */
-static bool look_address(const char *hex, char ret[64])
+static bool look_address(const char *hex, bool big, char ret[64])
 {
     uint32_t words[4] = {0};
     char text[INET6_ADDRSTRLEN];
     const size_t len = strlen(hex);
+    const int n = sscanf(hex, "%8x%8x%8x%8x", &words[0], &words[1], &words[2], &words[3]);
 
-    /*
-     * The kernel prints words in its own byte order. This reads them correctly if the other host has our byte order:
-     * machines with a current OTP are little-endian.
-     */
-    if (len == 8 && sscanf(hex, "%8x", &words[0]) == 1) {
+    for (int i = 0; i < n; i++)
+        words[i] = big ? htobe32(words[i]) : htole32(words[i]);
+    if (len == 8 && n == 1) {
         words[0] = words[0] ? words[0] : htonl(INADDR_LOOPBACK);
         return inet_ntop(AF_INET, words, ret, 64) != NULL;
     }
-    if (len != 32 || sscanf(hex, "%8x%8x%8x%8x", &words[0], &words[1], &words[2], &words[3]) != 4)
+    if (len != 32 || n != 4)
         return false;
     if (!words[0] && !words[1] && words[2] == htonl(0xffff)) { /* an IPv4 address that is mapped to IPv6 */
         words[3] = words[3] ? words[3] : htonl(INADDR_LOOPBACK);
@@ -102,7 +105,7 @@ struct look_reader {
     char net[64];
     struct vm *vm;        /* the process that the next lines describe; NULL: none, or a process that is left out */
     struct buf arguments; /* the arguments of that process, as in /proc/PID/cmdline */
-    bool ended;
+    bool big, ended;
 };
 
 static void look_listener(struct look_reader *r, const char *value)
@@ -113,7 +116,7 @@ static void look_listener(struct look_reader *r, const char *value)
     unsigned port;
 
     if (l->count == LISTENERS_MAX || sscanf(value, "%39[0-9A-F]:%4x %u %lu", hex, &port, &s.uid, &s.inode) != 4 ||
-        !port || !s.inode || !look_address(hex, s.address))
+        !port || !s.inode || !look_address(hex, r->big, s.address))
         return;
     s.port = (int)port;
     l->listeners = mem_grow(l->listeners, &r->listeners_cap, l->count + 1, sizeof s);
@@ -192,6 +195,8 @@ static void look_line(struct look_reader *r, char *line)
         snprintf(r->look->host, sizeof r->look->host, "%s", value), utf8_make_safe(r->look->host);
     else if (!strcmp(line, "net"))
         snprintf(r->net, sizeof r->net, "%s", value);
+    else if (!strcmp(line, "big"))
+        r->big = true;
     else if (!strcmp(line, "listen"))
         look_listener(r, value);
     else if (!strcmp(line, "process"))

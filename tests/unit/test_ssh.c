@@ -26,13 +26,18 @@ static bool reads(const char *text)
     return good;
 }
 
-static void address_is(const char *hex, const char *want)
+static void address_is_on(const char *machine, const char *hex, const char *want)
 {
     char text[300];
 
-    snprintf(text, sizeof text, HEAD "listen %s:1113 0 5\nend\n", hex);
+    snprintf(text, sizeof text, HEAD "%slisten %s:1113 0 5\nend\n", machine, hex);
     ok(reads(text), "a look is read");
     is_text(look.count ? look.listeners[0].address : "none", want, "where ssh connects to");
+}
+
+static void address_is(const char *hex, const char *want)
+{
+    address_is_on("", hex, want);
 }
 
 static void test_look(void)
@@ -44,6 +49,12 @@ static void test_look(void)
     address_is("00000000000000000000000000000000", "[::1]");
     address_is("0000000000000000FFFF00000100007F", "127.0.0.1");
     address_is("B80D0120000000000000000001000000", "[2001:db8::1]");
+    address_is_on("big\n", "7F000001", "127.0.0.1");
+    address_is_on("big\n", "0A00000B", "10.0.0.11");
+    address_is_on("big\n", "00000000", "127.0.0.1");
+    address_is_on("big\n", "00000000000000000000000000000001", "[::1]");
+    address_is_on("big\n", "00000000000000000000FFFF0A00000B", "10.0.0.11");
+    address_is_on("big\n", "20010DB8000000000000000000000001", "[2001:db8::1]");
     address_is("01", "none");
     address_is("0100007F0100007F", "none");
 
