@@ -19,7 +19,7 @@ static const struct opt rows[] = {
     ROW(0, "dump", "PASSES", OPT_TEXT, dump,
         "print the output of these compiler passes (A,B,C); list prints their names"),
     ROW(0, "snapshot-when", "EXPR", OPT_TEXT, when, "also say who decides this condition of a flight recorder"),
-    ROW(0, "otp", "N", OPT_NUMBER, otp, "compile for a node of this OTP release"),
+    ROW(0, "otp", "N", OPT_POSITIVE, otp, "compile for a node of this OTP release"),
 };
 static const struct opt_group explain_group = {"Output", rows, ARRAY_LEN(rows)};
 

@@ -24,7 +24,7 @@ struct replay_opts {
 
 #define ROW(...) OPT_ROW(struct replay_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW('l', "limit", "N", OPT_NUMBER, limit, "stop after N events; a call and its return count once"),
+    ROW('l', "limit", "N", OPT_POSITIVE, limit, "stop after N events; a call and its return count once"),
 };
 static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 

@@ -64,7 +64,7 @@ static const struct opt rows[] = {
     ROW(0, "running", NULL, OPT_FLAG, running, "only processes that run or could run"),
     ROW('v', "verbose", NULL, OPT_FLAG, all,
         "a line for each stack of idle processes, too, and more of their processes"),
-    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default all)"),
+    ROW(0, "rows", "N", OPT_POSITIVE, rows, "print at most N stacks (default all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
     ROW('o', "output", "FILE", OPT_TEXTS, outputs,
         "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),

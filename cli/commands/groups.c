@@ -25,7 +25,7 @@ static const struct opt node_rows[] = {
     ROW(0, "cookie-file", "FILE", OPT_TEXT, node_opts, cookie_file,
         "use only the cookie in FILE, - reads standard input (default: that of a local node itself, $RELEASE_COOKIE, "
         "~/.erlang.cookie)"),
-    ROW(0, "port", "PORT", OPT_NUMBER, node_opts, port,
+    ROW(0, "port", "PORT", OPT_POSITIVE, node_opts, port,
         "connect to this port, without epmd (default $ERL_DIST_PORT); --node may be left out"),
     ROW(0, "cluster", NULL, OPT_FLAG, node_opts, cluster, "also every node that it is connected to"),
     ROW(0, "reattach", NULL, OPT_FLAG, node_opts, reattach,
@@ -54,7 +54,7 @@ static const struct opt what_rows[] = {
         "tracing calls takes at most this share of the schedulers' time (default 5% for wildcards over busy "
         "functions)"),
     ROW(0, "sample", "1/N", OPT_FRACTION, what_opts, sample, "with inside: show one of N roots, whole"),
-    ROW(0, "keys", "N", OPT_NUMBER, what_opts, keys,
+    ROW(0, "keys", "N", OPT_POSITIVE, what_opts, keys,
         "with by: count N keys on each node, and the others together (default 4095, up to 65535)"),
     ROW(0, "force", NULL, OPT_FLAG, what_opts, force,
         "without the default of --overhead; also trace functions that etrace itself depends on"),
@@ -62,15 +62,15 @@ static const struct opt what_rows[] = {
 };
 
 static const struct opt limit_rows[] = {
-    ROW('l', "limit", "N", OPT_NUMBER, limit_opts, limit, "stop after N events; a call and its return count once"),
+    ROW('l', "limit", "N", OPT_POSITIVE, limit_opts, limit, "stop after N events; a call and its return count once"),
     ROW('t', "for", "DURATION", OPT_DURATION, limit_opts, for_ns, "stop after this time (500ms, 10s, 2m)"),
     ROW('r', "rate", "N", OPT_NUMBER, limit_opts, rate,
         "at most N events a second (default 10000, none for figures; 0 for no limit); those above it count as lost"),
     ROW(0, "memory", "BYTES", OPT_SIZE, limit_opts, memory,
         "stop when the node's memory has grown by this much (default a quarter, at least 512MB; 0 for no limit)"),
     ROW(0, "size", "BYTES", OPT_SIZE, limit_opts, size, "capture at most this much of an event's terms (default 1024)"),
-    ROW(0, "depth", "N", OPT_NUMBER, limit_opts, depth, "capture terms N levels deep (default 32)"),
-    ROW(0, "items", "N", OPT_NUMBER, limit_opts, items, "capture N elements of a list, tuple or map (default 256)"),
+    ROW(0, "depth", "N", OPT_POSITIVE, limit_opts, depth, "capture terms N levels deep (default 32)"),
+    ROW(0, "items", "N", OPT_POSITIVE, limit_opts, items, "capture N elements of a list, tuple or map (default 256)"),
     ROW(0, "redact", "KEYS", OPT_TEXTS, limit_opts, redact, "hide the values under these keys too (a,b,c)"),
     ROW(0, "no-redact", NULL, OPT_OFF, limit_opts, redact_defaults,
         "show values that are hidden by default: password, secret, token, cookie, ..."),

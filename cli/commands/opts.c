@@ -144,6 +144,9 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
     case OPT_NUMBER:
         ok = set_number(to, value);
         break;
+    case OPT_POSITIVE:
+        ok = set_number(to, value) && *(int64_t *)to > 0;
+        break;
     case OPT_DURATION:
         ok = opt_duration(value, to) && *(int64_t *)to > 0;
         break;
@@ -167,6 +170,9 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
     switch (o->type) {
     case OPT_NUMBER:
         err_hint(e, "a whole number, 0 or more");
+        break;
+    case OPT_POSITIVE:
+        err_hint(e, "a whole number, 1 or more");
         break;
     case OPT_DURATION:
         err_hint(e, "a duration such as 500ms, 10s or 2m, not 0");

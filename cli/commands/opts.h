@@ -17,7 +17,8 @@ enum opt_type {
     OPT_TEXT,     /* a const char * */
     OPT_TEXTS,    /* a struct texts; the option may be repeated */
     OPT_SET,      /* like OPT_TEXTS, but drops duplicates */
-    OPT_NUMBER,   /* an int64_t, not negative */
+    OPT_NUMBER,   /* an int64_t, not negative; the help says what 0 means */
+    OPT_POSITIVE, /* an int64_t, at least 1 */
     OPT_DURATION, /* an int64_t in nanoseconds: 5s, 300ms, 2m, 1h; a number without a unit is in seconds */
     OPT_SIZE,     /* an int64_t in bytes: 512, 4k, 1MB */
     OPT_PERCENT,  /* an int64_t in hundredths of a percent, from 1 to 10000: 5, 5%, 0.5% */

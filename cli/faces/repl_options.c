@@ -81,10 +81,11 @@ static bool set_one(struct repl_options *options, const struct repl_option *whic
 static size_t value_size(const struct opt *o)
 {
     static const size_t sizes[] = {
-        [OPT_FLAG] = sizeof(bool),       [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
-        [OPT_TEXT] = sizeof(char *),     [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
-        [OPT_NUMBER] = sizeof(int64_t),  [OPT_DURATION] = sizeof(int64_t),   [OPT_SIZE] = sizeof(int64_t),
-        [OPT_PERCENT] = sizeof(int64_t), [OPT_FRACTION] = sizeof(int64_t),   [OPT_CHOICE] = sizeof(int),
+        [OPT_FLAG] = sizeof(bool),      [OPT_OFF] = sizeof(bool),           [OPT_COUNT] = sizeof(int),
+        [OPT_TEXT] = sizeof(char *),    [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
+        [OPT_NUMBER] = sizeof(int64_t), [OPT_POSITIVE] = sizeof(int64_t),   [OPT_DURATION] = sizeof(int64_t),
+        [OPT_SIZE] = sizeof(int64_t),   [OPT_PERCENT] = sizeof(int64_t),    [OPT_FRACTION] = sizeof(int64_t),
+        [OPT_CHOICE] = sizeof(int),
     };
 
     return sizes[o->type];
@@ -234,6 +235,7 @@ static void repl_options_put_value(struct buf *b, const struct repl_option *whic
         break;
     case OPT_DURATION:
     case OPT_NUMBER:
+    case OPT_POSITIVE:
     case OPT_PERCENT:
     case OPT_FRACTION:
     case OPT_SET:

@@ -58,7 +58,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
             continue;
         if (o->type == OPT_TEXT)
             text = *(const char *const *)at;
-        else if (o->type == OPT_NUMBER && *(const int64_t *)at)
+        else if ((o->type == OPT_NUMBER || o->type == OPT_POSITIVE) && *(const int64_t *)at)
             text = arena_printf(&r->base->options.arena, "%lld", (long long)*(const int64_t *)at);
         if (!text && !(o->type == OPT_FLAG && *(const bool *)at))
             continue;

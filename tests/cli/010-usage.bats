@@ -172,9 +172,17 @@ END
     run etrace -n nobody@127.0.0.1 --size 1MB x:y/0
     assert_failure 2
     assert_output 'etrace: --size takes 1 to 262144, not 1048576'
-    run etrace -n nobody@127.0.0.1 --items 0 x:y/0
+    # An option whose help does not say what 0 means takes no 0.
+    for words in 'trace --keys' 'trace --limit' 'trace --items' 'trace --depth' 'trace --port' 'replay --limit' 'top --rows' \
+        'stacks --rows' 'explain --otp'; do
+        run etrace $words 0
+        assert_failure 2
+        assert_line -n 0 "etrace: ${words#* } does not take '0'"
+        assert_line -n 1 'hint: a whole number, 1 or more'
+    done
+    run etrace -n nobody@127.0.0.1 --items 1048577 x:y/0
     assert_failure 2
-    assert_output 'etrace: --items takes 1 to 1048576, not 0'
+    assert_output 'etrace: --items takes 1 to 1048576, not 1048577'
     run etrace -n nobody@127.0.0.1 --rate 4294967296 x:y/0
     assert_failure 2
     assert_output 'etrace: --rate takes a number up to 4294967295, not 4294967296'
