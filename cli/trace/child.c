@@ -67,8 +67,16 @@ static void leave_file(const char *dir, const char *name)
 
 static void leave_files(const char *dir)
 {
-    for (const struct carried *c = carried; c->name; c++) /* the sources of the demo */
+    char module[100];
+
+    for (const struct carried *c = carried; c->name; c++) { /* the sources of the demo, and what erl makes of them */
         leave_file(dir, c->name);
+        const char *dot = strrchr(c->name, '.');
+        if (dot && !strcmp(dot, ".erl")) {
+            snprintf(module, sizeof module, "%.*s.beam", (int)(dot - c->name), c->name);
+            leave_file(dir, module);
+        }
+    }
     leave_file(dir, "cookie");
     leave_file(dir, "node");
     leave_file(dir, "leftover");

@@ -17,11 +17,14 @@
 #define LOOK_MS 20      /* interval between two checks whether the shop is open */
 #define PATIENCE_MS 500 /* how long to wait for the answer of epmd */
 
-/* An expression that `erl` evaluates before etrace holds the node, so that the modules can be traced. */
-static const char compile_shop[] =
-    "D = os:getenv(\"ETRACE_DEMO\"), "
-    "[begin {ok, M, B} = compile:file(F, [binary, report]), {module, M} = code:load_binary(M, F, B) end "
-    "|| F <- filelib:wildcard(filename:join(D, \"*.erl\"))].";
+/*
+ * An expression that `erl` evaluates before etrace holds the node, so that the modules can be traced. The modules are
+ * files with debug_info, in which etrace ls finds the names of arguments.
+ */
+static const char compile_shop[] = "D = os:getenv(\"ETRACE_DEMO\"), "
+                                   "[begin {ok, M} = compile:file(F, [debug_info, report, {outdir, D}]), "
+                                   "{module, M} = code:load_abs(filename:rootname(F)) end "
+                                   "|| F <- filelib:wildcard(filename:join(D, \"*.erl\"))].";
 
 /* The expression after the hold, quoted for erl. The deleted source tells etrace that the shop is open. */
 static const char open_shop[] = "'shop:start(), file:delete(filename:join(os:getenv(\"ETRACE_DEMO\"), \"shop.erl\")).'";

@@ -489,6 +489,8 @@ not() { ! "$@"; }
     assert_success
     assert_line --partial '(shop_stock) '
     assert_equal "$(grep -c '^shop_stock:price' <<<"$output")" 2
+    # The modules have debug_info.
+    assert_line --regexp '^shop_stock:price/1 +\(Item\)'
     unnamed && fail 'a shop is left'
     run env PATH=/nonexistent "$ETRACE_BIN" -n demo ps
     assert_failure 2
