@@ -61,7 +61,6 @@ struct browse_screen {
     bool paged; /* a page covers the list */
     bool again; /* the page shows the commands that trace more (open_again()) */
     unsigned lines;
-    struct loop_fd fd;
     int queued[QUEUED];
     size_t nqueued;
     int interrupts; /* number of interrupts that are not handled yet */
@@ -710,24 +709,16 @@ static void serve_keys(struct browse_screen *s)
     memmove(s->queued, s->queued + n, s->nqueued * sizeof(*s->queued));
 }
 
-static void browse_on_keys(void *owner)
+static void browse_on_key(void *data, int key)
 {
-    struct browse_screen *s = owner;
-    int key;
+    struct browse_screen *s = data;
+    const bool waits = key != KEY_END && key_waits(s, key);
 
-    while ((key = screen_key()) != KEY_NONE) {
-        if (key == KEY_END) {
-            loop_remove(&s->ctx->loop, &s->fd);
-            s->done = true;
-            return;
-        }
-        const bool waits = key_waits(s, key);
-        s->done |= waits && key == 'q';
-        if (waits && key == KEY_ESCAPE)
-            s->interrupts++;
-        else if (s->nqueued < QUEUED)
-            s->queued[s->nqueued++] = key;
-    }
+    s->done |= key == KEY_END || (waits && key == 'q');
+    if (waits && key == KEY_ESCAPE)
+        s->interrupts++;
+    else if (key != KEY_END && s->nqueued < QUEUED)
+        s->queued[s->nqueued++] = key;
 }
 
 static void browse_on_signal(void *data, int signal, bool from_kernel UNUSED)
@@ -849,15 +840,14 @@ void browse_screen_open(struct browse_screen *s)
     screen_open(STDIN_FILENO, STDOUT_FILENO, &b);
     out_take(s->ctx->out, &b);
     buf_release(&b);
-    s->fd = (struct loop_fd){.fd = STDIN_FILENO, .want_read = true, .ready = browse_on_keys, .owner = s};
-    loop_add(&s->ctx->loop, &s->fd);
+    screen_listen(&s->ctx->loop, browse_on_key, s);
 }
 
 void browse_screen_close(struct browse_screen *s)
 {
     struct buf b = {0};
 
-    loop_remove(&s->ctx->loop, &s->fd);
+    screen_ignore();
     screen_close(&b);
     out_take(s->ctx->out, &b);
     buf_release(&b);

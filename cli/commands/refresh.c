@@ -70,25 +70,19 @@ static void key_pressed(struct refresh *r, int key)
     r->key(r->data, key);
 }
 
-static void refresh_on_keys(void *owner)
+static void refresh_on_key(void *data, int key)
 {
-    struct refresh *r = owner;
-    int key;
+    struct refresh *r = data;
 
-    while ((key = screen_key()) != KEY_NONE) {
-        if (key == KEY_END) {
-            loop_remove(&r->ctx->loop, &r->fd);
-            r->done = true;
-            return;
-        }
-        r->dirty = true;
-        if (r->typing)
-            type_filter(r, key);
-        else if (r->help_shown && key != 'q')
-            r->help_shown = false;
-        else
-            key_pressed(r, key < 128 ? tolower(key) : key);
-    }
+    r->dirty = true;
+    if (key == KEY_END)
+        r->done = true;
+    else if (r->typing)
+        type_filter(r, key);
+    else if (r->help_shown && key != 'q')
+        r->help_shown = false;
+    else
+        key_pressed(r, key < 128 ? tolower(key) : key);
 }
 
 /* ---- the screen ---- */
@@ -100,8 +94,7 @@ void refresh_open(struct refresh *r)
     screen_open(STDIN_FILENO, STDOUT_FILENO, &b);
     out_take(r->ctx->out, &b);
     buf_release(&b);
-    r->fd = (struct loop_fd){.fd = STDIN_FILENO, .want_read = true, .ready = refresh_on_keys, .owner = r};
-    loop_add(&r->ctx->loop, &r->fd);
+    screen_listen(&r->ctx->loop, refresh_on_key, r);
     screen_size(&r->columns, &r->lines);
     r->live = r->dirty = true;
 }
@@ -113,7 +106,7 @@ void refresh_close(struct refresh *r)
     if (!r->live)
         return;
     r->live = false;
-    loop_remove(&r->ctx->loop, &r->fd);
+    screen_ignore();
     screen_close(&b);
     out_take(r->ctx->out, &b);
     buf_release(&b);

@@ -36,7 +36,6 @@ struct refresh {
     size_t chosen;
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
-    struct loop_fd fd;
     struct buf notes; /* errors and warnings that refresh_close() prints */
 };
 

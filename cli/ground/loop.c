@@ -178,17 +178,6 @@ int64_t loop_sooner(int64_t a, int64_t b)
     return a < 0 ? b : b < 0 ? a : MIN(a, b);
 }
 
-static int poll_until(struct pollfd *polls, size_t n, int64_t deadline)
-{
-    int ready;
-
-    do {
-        int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
-        ready = poll(polls, n, (int)MIN(wait, INT32_MAX));
-    } while (ready < 0 && errno == EINTR);
-    return ready;
-}
-
 void loop_step(struct loop *l, int64_t deadline)
 {
     size_t n = l->count;
@@ -213,7 +202,9 @@ void loop_step(struct loop *l, int64_t deadline)
         whose[used++] = f;
     }
     polls[used] = (struct pollfd){.fd = l->signals, .events = POLLIN};
-    int ready = poll_until(polls, used + 1, deadline);
+    const int64_t wait = deadline < 0 ? -1 : MAX(deadline - loop_now(), 0);
+    const int ready =
+        poll(polls, used + 1, (int)MIN(wait, INT32_MAX)); /* a signal with a handler ends the step early */
     l->serving = true;
     serve_timers(l);
     if (ready > 0 && polls[used].revents)

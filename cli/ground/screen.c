@@ -2,6 +2,7 @@
 #include "screen.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include <unistd.h>
 
 #define ENTER "\033[?1049h\033[?25l\033[?7l\033[H\033[2J"
+#define ESCAPE 27
+#define REST_MS 50 /* time in which the rest of an escape sequence must come */
 #define LEAVE "\033[0m\033[?7h\033[?25h\033[?1049l"
 
 static struct {
@@ -17,8 +20,13 @@ static struct {
     int in, out;
     struct termios before;
     struct sigaction winch;
-    unsigned char keys[64];
-    size_t from, end;
+    struct loop *loop; /* NULL: nobody listens */
+    struct loop_fd fd;
+    struct loop_timer rest; /* due when a sequence that has begun counts as the key Escape */
+    void (*pressed)(void *data, int key);
+    void *data;
+    unsigned char keys[64]; /* the bytes that are not a complete key yet */
+    size_t n;
 } screen;
 
 static void on_signal_wake(int signal)
@@ -44,7 +52,6 @@ void screen_open(int in, int out, struct buf *to)
         return;
     screen.in = in;
     screen.out = out;
-    screen.from = screen.end = 0;
     raw = screen.before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     raw.c_cc[VMIN] = 0;
@@ -104,29 +111,101 @@ static int name_key(unsigned char last, unsigned number)
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (names[i].last == last && (last != '~' || names[i].number == number))
             return names[i].key;
-    return 27;
+    return ESCAPE;
 }
 
-int screen_key(void)
+/*
+ * Returns the number of bytes of the first key, and the key in *ret_key. Returns 0 if the sequence has begun but is
+ * incomplete.
+ */
+static size_t first_key(const unsigned char *keys, size_t n, int *ret_key)
 {
-    if (screen.from == screen.end) {
-        ssize_t n = read(screen.in, screen.keys, sizeof(screen.keys));
-        if (n < 0 && errno != EINTR && errno != EAGAIN)
-            return KEY_END;
-        if (n <= 0)
-            return KEY_NONE;
-        screen.from = 0;
-        screen.end = (size_t)n;
-    }
-    unsigned char c = screen.keys[screen.from++];
-    if (c != 27 || screen.end - screen.from < 2 || (screen.keys[screen.from] != '[' && screen.keys[screen.from] != 'O'))
-        return c;
-    unsigned char last = screen.keys[screen.from + 1];
     unsigned number = 0;
-    screen.from += 2;
-    while ((last < '@' || last > '~') && screen.from < screen.end) {
-        number = last >= '0' && last <= '9' ? number * 10 + last - '0' : number;
-        last = screen.keys[screen.from++];
+
+    *ret_key = keys[0];
+    if (keys[0] != ESCAPE || (n > 1 && keys[1] != '[' && keys[1] != 'O'))
+        return 1;
+    for (size_t i = 2; i < n; i++) {
+        if (keys[i] >= '@' && keys[i] <= '~') {
+            *ret_key = name_key(keys[i], number);
+            return i + 1;
+        }
+        number = keys[i] >= '0' && keys[i] <= '9' ? number * 10 + keys[i] - '0' : number;
     }
-    return name_key(last, number);
+    return n == sizeof(screen.keys) ? n : 0;
+}
+
+/* Passes on all complete keys, and the first incomplete one if `escaped` is true. */
+static void pass_keys(bool escaped)
+{
+    size_t used = 0;
+
+    while (used < screen.n && screen.loop) {
+        int key;
+        size_t len = first_key(screen.keys + used, screen.n - used, &key);
+        if (!len && !escaped)
+            break;
+        escaped = escaped && len;
+        used += len ? len : 1;
+        screen.pressed(screen.data, key);
+    }
+    used = MIN(used, screen.n);
+    screen.n -= used;
+    memmove(screen.keys, screen.keys + used, screen.n);
+    screen.rest.due = screen.n ? loop_now() + REST_MS : -1;
+}
+
+static bool terminal_has(short events)
+{
+    struct pollfd p = {.fd = screen.in, .events = POLLIN};
+
+    return poll(&p, 1, 0) > 0 && p.revents & events;
+}
+
+/* The terminal is readable: without bytes, it is gone. A signal or another reader may have been faster. */
+static void on_bytes(void *owner UNUSED)
+{
+    const ssize_t n = read(screen.in, screen.keys + screen.n, sizeof(screen.keys) - screen.n);
+
+    if (n > 0) {
+        screen.n += (size_t)n;
+        pass_keys(false);
+        return;
+    }
+    if (n < 0 ? errno == EINTR || errno == EAGAIN : !terminal_has(POLLHUP | POLLERR | POLLNVAL))
+        return;
+    void (*pressed)(void *data, int key) = screen.pressed;
+    screen_ignore();
+    pressed(screen.data, KEY_END);
+}
+
+/* The rest of a sequence may have come while the loop served something else. */
+static void on_no_rest(void *owner)
+{
+    if (terminal_has(POLLIN))
+        on_bytes(owner);
+    else
+        pass_keys(true);
+}
+
+void screen_listen(struct loop *l, void (*pressed)(void *data, int key), void *data)
+{
+    screen_ignore();
+    screen.loop = l;
+    screen.pressed = pressed;
+    screen.data = data;
+    screen.n = 0;
+    screen.fd = (struct loop_fd){.fd = screen.in, .want_read = true, .ready = on_bytes};
+    screen.rest = (struct loop_timer){.due = -1, .run = on_no_rest};
+    loop_add(l, &screen.fd);
+    loop_start(l, &screen.rest);
+}
+
+void screen_ignore(void)
+{
+    if (!screen.loop)
+        return;
+    loop_remove(screen.loop, &screen.fd);
+    loop_stop(screen.loop, &screen.rest);
+    screen.loop = NULL;
 }

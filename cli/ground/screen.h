@@ -10,6 +10,7 @@
 #define ETRACE_SCREEN_H
 
 #include "buf.h"
+#include "loop.h"
 
 /* Returns true if `in` and `out` are terminals, $TERM is not dumb, and this process is in the foreground. */
 bool screen_can(int in, int out);
@@ -23,7 +24,6 @@ void screen_panic(void);
 void screen_size(unsigned *ret_columns, unsigned *ret_lines);
 
 enum screen_key {
-    KEY_NONE,
     KEY_UP = 0x100,
     KEY_DOWN,
     KEY_RIGHT,
@@ -36,9 +36,12 @@ enum screen_key {
 };
 
 /*
- * Returns the next pressed key without waiting: a byte of a character, a key of the enum, or KEY_NONE if none was
- * pressed. The key Escape and keys that are not in the enum give 27.
+ * Calls `pressed` in the loop for each pressed key: a byte of a character, or a key of the enum. The key Escape and
+ * keys that are not in the enum give 27. A terminal may send the bytes of one key in pieces, so a sequence that has
+ * begun counts as the key Escape only after a short time without its rest. KEY_END comes at most once, and nothing
+ * after it.
  */
-int screen_key(void);
+void screen_listen(struct loop *l, void (*pressed)(void *data, int key), void *data);
+void screen_ignore(void); /* ends screen_listen() */
 
 #endif

@@ -353,6 +353,15 @@ restored() {
     diff "$BATS_TEST_TMPDIR/before" "$BATS_TEST_TMPDIR/after"
 }
 
+@test "the live table fits a new size of the terminal at once" {
+    shell 100 16
+    entered "clear; $ETRACE_BIN top -i 1h -n $NODE work"
+    await '^q quit'
+    resized 100 30
+    until_true 30 eval '[[ $(screen | sed -n 30p) == "q quit"* ]]'
+    keys q
+}
+
 @test "the live table sorts, resizes, pauses and restarts, and top restores the terminal" {
     shell 100 16
     entered "clear; $ETRACE_BIN top -n $NODE work"
