@@ -36,7 +36,7 @@ struct refresh {
     size_t chosen;
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
-    struct buf notes; /* errors and warnings that refresh_close() prints */
+    struct buf notes;                /* errors and warnings that refresh_close() prints */
 };
 
 void refresh_open(struct refresh *r);

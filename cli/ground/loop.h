@@ -65,7 +65,8 @@ int64_t loop_sooner(int64_t a, int64_t b);
 
 /*
  * Waits until a descriptor or signal is ready, a timer is due, or `deadline` passes (a loop_now() time; negative: no
- * deadline), and calls the callbacks. May return earlier, such as when the size of the terminal changes. The program waits nowhere else. A callback must not call this function.
+ * deadline), and calls the callbacks. May return earlier, such as when the size of the terminal changes. The program
+ * waits nowhere else. A callback must not call this function.
  */
 void loop_step(struct loop *l, int64_t deadline);
 
