@@ -175,7 +175,7 @@ END
     # An option whose help does not say what 0 means takes no 0.
     for words in 'trace --keys' 'trace --limit' 'trace --items' 'trace --depth' 'trace --port' 'replay --limit' 'top --rows' \
         'stacks --rows' 'explain --otp'; do
-        run etrace $words 0
+        run etrace "${words% *}" "${words#* }" 0
         assert_failure 2
         assert_line -n 0 "etrace: ${words#* } does not take '0'"
         assert_line -n 1 'hint: a whole number, 1 or more'
