@@ -32,7 +32,7 @@
 #define ROUND_MS 60     /* interval between two looks at the same suspect */
 #define WATCH_MS 1000   /* how long check watches the suspects of the scan */
 #define DWELL_MS 500    /* how long check then watches all suspects */
-#define LONGEST_MS 2000 /* limit for watching suspects, if the answers are slow */
+#define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
 #define WHOLE_MS 1000   /* limit for the last look at all of them */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */

@@ -277,6 +277,8 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_SILENT;
     if (l->cycle >= 0)
         return l->sure ? WHY_DEADLOCK : WHY_CYCLE;
+    if (s->silent && s->silent * 3 >= s->looks)
+        return WHY_SILENT;
     if (!strcmp(x->status, "suspended") || why_in_suspend(x))
         return WHY_SUSPENDED;
     if (!strcmp(x->status, "exiting"))

@@ -40,6 +40,18 @@ static const char *cycle(bool sure)
     return why_causes[why_cause_of(&l, &s)];
 }
 
+/* `n` of 10 looks find the process silent, and the last one finds that it waits. */
+static const char *silent(unsigned n)
+{
+    struct why_look l = {.n = 1, .cycle = -1};
+    struct why_samples s = {.looks = n, .silent = n};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    for (unsigned i = n; i < 10; i++)
+        look_at(&l, &s, WAITS, false, false);
+    return why_causes[why_cause_of(&l, &s)];
+}
+
 /* The process waits in a call with a message in its queue, and did not say for which process. */
 static const char *untold(const char *why)
 {
@@ -101,6 +113,8 @@ int main(void)
     is_text(cause(RUNS, 0, WAITS, false, false), "nif", "runs without reductions: a dirty NIF of any name");
     is_text(cause(RUNS, 0, WAITS, true, false), "nif", "the same while the queue grows");
 
+    is_text(silent(4), "silent", "a third of the looks find it silent: the last answer is not the rule");
+    is_text(silent(3), "idle", "less than a third of the looks find it silent");
     is_text(untold(""), "unmatched", "waits with a message, and for no other process");
     is_text(untold("late"), "idle", "waits for a process that it did not name in time: its queue is not the cause");
     is_text(untold("many"), "idle", "the same with too many links and monitors");
