@@ -265,7 +265,7 @@ static void check_next(struct check_run *x, struct peer *p)
         s->next = over ? now : MIN(s->round + ROUND_MS, s->until);
         s->round = MAX(s->next, now);
         s->at = 0;
-        /* What a process waits for is known from the last round only, which is therefore never left out. */
+        /* Only the last round asks whom a process waits for, so it is never left out. */
         if (s->phase == DWELLS && (over || s->next == s->until) && s->seen.nsuspects) {
             s->whole = true;
             s->longest = s->round + WHOLE_MS;

@@ -174,7 +174,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 
 @test "two servers call each other" { ill deadlock; }
-@test "a node that stands still again and again loses answers, and no cause is made of that" {
+@test "late answers of a node that stops again and again do not become a cause" {
     local pid stalls i
     pid=$(<"$(node_dir "$NODE")/pid")
     on_node 'ill:make(deadlock)'
