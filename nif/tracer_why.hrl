@@ -79,7 +79,7 @@ why_chain(P, Pids, Rows, How = {Until, _}) ->
     Seen = Pids ++ [P],
     case Next of
         none -> {lists:reverse([Row | Rows]), Seen, -1, false};
-        {untold, Why} -> {lists:reverse([Row#{untold => Why} | Rows]), Seen, -1, true};
+        Why when Why =:= many; Why =:= late -> {lists:reverse([Row#{untold => Why} | Rows]), Seen, -1, true};
         {Q, Among} ->
             All = [Row#{among => Among} | Rows],
             case why_index(Q, Seen, 0) of
@@ -113,7 +113,7 @@ why_index(_, [], _) -> none;
 why_index(Q, [Q | _], I) -> I;
 why_index(Q, [_ | Rest], I) -> why_index(Q, Rest, I + 1).
 
-%% Returns {Row, none | {untold, many | late} | {the process that it waits for, among how many}}.
+%% Returns {Row, none | many | late | {the process that it waits for, among how many}}.
 why_row(P, _) when node(P) =/= node() ->
     {#{pid => why_pid(P), name => atom_to_binary(node(P)), answer => elsewhere}, none};
 why_row(P, How) ->
@@ -216,11 +216,11 @@ why_waits([{M, F, _} | _]) ->
     end;
 why_waits([]) -> false.
 
-%% Returns {Process, Among}: among is 1 if no other process is possible. Returns none, or {untold, Why}, if no process can
-%% be told.
+%% Returns {Process, Among}: among is 1 if no other process is possible. Returns none, many or late (why_candidates/3) if
+%% no process can be told.
 why_next(P, Waits, How) ->
     case why_candidates(P, Waits, How) of
-        Untold = {untold, _} -> Untold;
+        Why when is_atom(Why) -> Why;
         [] -> none;
         [Q] when Waits =:= started -> case why_is_busy(Q, How) of true -> {Q, 1}; false -> none end;
         [Q] -> {Q, 1};
@@ -228,8 +228,8 @@ why_next(P, Waits, How) ->
         Several -> why_choose(P, Several, why_clue(why_backtrace(P, How)), How)
     end.
 
-%% Returns the processes that P may wait for: pids, or {Name, Node} for a process on another node; {untold, many} if the
-%% VM would have to copy too many links or monitors to tell, {untold, late} if P does not answer in time. P is linked to a process that it has started, or monitors it.
+%% Returns the processes that P may wait for: pids, or {Name, Node} for a process on another node; `many` if the VM
+%% would have to copy too many links or monitors to tell, `late` if P does not answer in time. P is linked to a process that it has started, or monitors it.
 %% The process behind a stream of tasks monitors the tasks and also the owner of the stream, and the owner monitors it.
 why_candidates(P, started, How) ->
     why_read(P, [links, monitors], fun([Links, Monitors]) ->
@@ -243,9 +243,9 @@ why_candidates(P, monitored, How) ->
 why_read(P, Items, Read, How) ->
     Ask = fun() ->
         Values = [Value || {_, Value} <- process_ask(P, Items)],
-        case lists:member(?TOO_LARGE, Values) of true -> {untold, many}; false -> Read(Values) end
+        case lists:member(?TOO_LARGE, Values) of true -> many; false -> Read(Values) end
     end,
-    case why_ask(Ask, How) of {ok, Found} -> Found; silent -> {untold, late}; failed -> [] end.
+    case why_ask(Ask, How) of {ok, Found} -> Found; silent -> late; failed -> [] end.
 
 why_monitored(Monitors) ->
     [Q || Q <- lists:usort([why_local(Q) || {process, Q} <- Monitors]), Q =/= undefined].
@@ -295,9 +295,9 @@ why_rank(_, _, _) -> 2.
 why_waits_for(Q, P, Stack, Requests, Text, How) ->
     Waits = why_waits(Stack),
     Candidates = case Waits of false -> []; _ -> why_candidates(Q, Waits, How) end,
-    case {Waits, is_tuple(Candidates) orelse lists:member(P, Candidates), Candidates} of
+    case {Waits, is_atom(Candidates) orelse lists:member(P, Candidates), Candidates} of
         {false, _, _} -> false;
-        {_, _, {untold, _}} -> perhaps;
+        {_, _, Why} when is_atom(Why) -> perhaps;
         {_, false, _} -> false;
         {_, true, [P]} -> true;
         _ ->
