@@ -26,6 +26,58 @@ static void check_put_time(uint64_t ms, struct buf *to)
     buf_printf(to, "%llu %s", (unsigned long long)(ms / units[u].ms), units[u].unit);
 }
 
+/* ---- the findings ---- */
+
+enum { NODE, SEVERITY, KIND, PID, NAME, TEXT, COMMAND };
+static const struct grid_column columns[] = {
+    [NODE] = {.key = "node"}, [SEVERITY] = {.key = "severity"}, [KIND] = {.key = "kind"},       [PID] = {.key = "pid"},
+    [NAME] = {.key = "name"}, [TEXT] = {.key = "text"},         [COMMAND] = {.key = "command"},
+};
+
+const struct grid_table check_columns = GRID_TABLE(columns);
+
+static void check_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct check_page *p = data;
+    const struct check_finding *f = &p->findings->items[row];
+
+    switch (column) {
+    case NODE:
+        buf_puts(&cell->text, p->seen->name);
+        break;
+    case SEVERITY:
+        if (cell->as == GRID_ORDER)
+            buf_printf(&cell->text, "%d", f->severity);
+        else
+            buf_puts(&cell->text, check_severities[f->severity]);
+        break;
+    case KIND:
+        buf_puts(&cell->text, check_kinds[f->kind]);
+        break;
+    case PID:
+        buf_puts(&cell->text, f->process.pid);
+        break;
+    case NAME:
+        buf_puts(&cell->text, f->process.name);
+        break;
+    case TEXT:
+        buf_str(&cell->text, buf_view(&f->text));
+        break;
+    default:
+        buf_str(&cell->text, buf_view(&f->command.text));
+        break;
+    }
+}
+
+/* Makes the grid of the findings. The caller must call grid_release(). */
+static struct grid check_grid(const struct check_page *p)
+{
+    struct grid g = {columns, ARRAY_LEN(columns), check_put_cell, p, p->findings->n, .width = p->columns};
+
+    grid_order(&g, &(struct grid_sort){p->sort, NULL});
+    return g;
+}
+
 /* ---- text ---- */
 
 static void check_put_head(const struct check_page *p, struct buf *to)
@@ -86,11 +138,13 @@ static void check_put_finding(const struct check_page *p, const struct check_fin
 
 void check_page_text(const struct check_page *p, struct buf *to)
 {
+    struct grid g = check_grid(p);
     struct buf b = {0};
 
     check_put_head(p, to);
-    for (size_t i = 0; i < p->findings->n; i++)
-        check_put_finding(p, &p->findings->items[i], to);
+    for (size_t i = 0; i < g.nrows; i++)
+        check_put_finding(p, &p->findings->items[grid_row(&g, i)], to);
+    grid_release(&g);
     check_put_figures(p, &b);
     buf_puts(to, ".  ");
     grid_wrap(to, buf_view(&b), INDENT, INDENT, p->columns);
@@ -99,42 +153,6 @@ void check_page_text(const struct check_page *p, struct buf *to)
 }
 
 /* ---- for programs ---- */
-
-enum { NODE, SEVERITY, KIND, PID, NAME, TEXT, COMMAND };
-static const struct grid_column columns[] = {
-    [NODE] = {.key = "node"}, [SEVERITY] = {.key = "severity"}, [KIND] = {.key = "kind"},       [PID] = {.key = "pid"},
-    [NAME] = {.key = "name"}, [TEXT] = {.key = "text"},         [COMMAND] = {.key = "command"},
-};
-
-static void check_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
-{
-    const struct check_page *p = data;
-    const struct check_finding *f = &p->findings->items[row];
-
-    switch (column) {
-    case NODE:
-        buf_puts(&cell->text, p->seen->name);
-        break;
-    case SEVERITY:
-        buf_puts(&cell->text, check_severities[f->severity]);
-        break;
-    case KIND:
-        buf_puts(&cell->text, check_kinds[f->kind]);
-        break;
-    case PID:
-        buf_puts(&cell->text, f->process.pid);
-        break;
-    case NAME:
-        buf_puts(&cell->text, f->process.name);
-        break;
-    case TEXT:
-        buf_str(&cell->text, buf_view(&f->text));
-        break;
-    default:
-        buf_str(&cell->text, buf_view(&f->command.text));
-        break;
-    }
-}
 
 static void check_json(const struct check_page *p, struct buf *to)
 {
@@ -166,12 +184,10 @@ static void check_json(const struct check_page *p, struct buf *to)
 
 void check_page_data(const struct check_page *p, enum grid_as as, struct buf *to)
 {
-    grid_data(&(struct grid){.columns = columns,
-                             .ncolumns = ARRAY_LEN(columns),
-                             .put = check_put_cell,
-                             .data = p,
-                             .nrows = p->findings->n},
-              as, "finding", to);
+    struct grid g = check_grid(p);
+
+    grid_data(&g, as, "finding", to);
+    grid_release(&g);
     if (as == GRID_JSON)
         check_json(p, to);
 }

@@ -3,13 +3,16 @@
 #ifndef ETRACE_CHECK_PAGE_H
 #define ETRACE_CHECK_PAGE_H
 
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "check_find.h"
+
+extern const struct grid_table check_columns;
 
 struct check_page {
     const struct check_seen *seen;
     const struct check_findings *findings;
     const char *otp;
+    const char *sort; /* --sort; NULL: the most harmful findings come first */
     uint64_t uptime_ms;
     int64_t took_ms;
     struct paint paint;

@@ -109,11 +109,18 @@ void help_row(struct buf *b, const char *left, const char *text, unsigned column
 
 void help_option(struct buf *b, const struct opt *o)
 {
+    struct buf text = {0};
     char left[64];
 
+    buf_puts(&text, o->help);
+    if (o->table) {
+        buf_puts(&text, "; columns: ");
+        grid_column_names(o->table, ", ", &text);
+    }
     snprintf(left, sizeof(left), "%s%c%s--%s%s%s", o->letter ? "-" : "", o->letter ? o->letter : ' ',
              o->letter ? ", " : "   ", o->name, o->arg ? " " : "", o->arg ? o->arg : "");
-    help_row(b, left, o->help, COLUMN);
+    help_row(b, left, buf_cstr(&text), COLUMN);
+    buf_release(&text);
 }
 
 /* Returns true if the help of the command shows the option. Counts in *left_out the options that it does not show. */

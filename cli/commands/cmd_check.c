@@ -40,6 +40,7 @@
 
 struct check_opts {
     int64_t for_ns;
+    const char *sort;
     bool json;
     int as, color; /* as: enum grid_as */
 };
@@ -49,6 +50,7 @@ static const struct opt rows[] = {
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "how long to look at suspect processes (default 1s)"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `finding` for each, then a `check` for each node"),
     ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
+    OPT_SORT(struct check_opts, sort, "the most harmful first", &check_columns),
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
 };
 static const struct opt_group check_group = {"How it is shown", rows, ARRAY_LEN(rows)};
@@ -143,7 +145,7 @@ static void check_look_request(struct check_peer *s, const char *what, struct bu
                                             .most = PAGE,
                                             .share = SHARE,
                                             .patience_ms = PATIENCE_MS,
-                                            .sort = binaries ? ps_sorts[PS_BINARIES] : NULL,
+                                            .sort = binaries ? ps_figures[PS_BINARIES] : NULL,
                                             .rows = binaries ? CHECK_NAMED : 0});
 }
 
@@ -388,6 +390,7 @@ static void check_print(struct check_run *x, const struct peer *p)
         .seen = &s->seen,
         .findings = &findings,
         .otp = node->otp_version,
+        .sort = x->o->sort,
         .uptime_ms = node->uptime_ms,
         .took_ms = s->took_ms,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),

@@ -42,7 +42,7 @@ struct doctor_opts {
 };
 
 static const struct opt rows[] = {
-    {0, "json", NULL, OPT_FLAG, offsetof(struct doctor_opts, json), "one object per line"},
+    OPT_ROW(struct doctor_opts, 0, "json", NULL, OPT_FLAG, json, "one object per line"),
 };
 static const struct opt_group doctor_group = {"Output", rows, ARRAY_LEN(rows)};
 

@@ -35,7 +35,8 @@
 struct ps_opts {
     struct texts procs;
     int64_t for_ns, interval_ns, rows, share;
-    int sort, as, color; /* as: enum grid_as */
+    const char *sort;
+    int as, color; /* as: enum grid_as */
     bool growth, json, once;
 };
 
@@ -43,8 +44,7 @@ struct ps_opts {
 static const struct opt rows[] = {
     ROW('P', "proc", "WHO", OPT_TEXTS, procs,
         "only these: a pid, a registered name, app(NAME), initial(M:F/A); repeatable (default all)"),
-    ROW(0, "sort", "memory|queue|binaries|reductions", OPT_CHOICE, sort,
-        "the first processes in this order (default memory)"),
+    OPT_SORT(struct ps_opts, sort, PS_USUAL, &ps_columns),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns,
         "look twice, with this time between (10s), and sort by the growth"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns, "time between updates on a terminal (default 2s)"),
@@ -58,7 +58,6 @@ static const struct opt rows[] = {
     ROW(0, "color", "auto|always|never", OPT_CHOICE, color, "colours (NO_COLOR is honoured)"),
 };
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
-static const enum ps_sort sort_choice[] = {PS_MEMORY, PS_QUEUE, PS_BINARIES, PS_REDUCTIONS};
 
 /* The state of a node. PS_RESTING: its look is complete, or none has begun. */
 enum ps_doing { PS_RESTING, PS_LOOKING, PS_OVER };
@@ -78,7 +77,8 @@ struct ps_run {
     struct ps_node *nodes;
     const char **names;
     struct funs funs;
-    enum ps_sort sort;
+    enum ps_figure kept; /* the figure of the last request: nodes choose the rows by it */
+    bool chosen_there;   /* the rows that the nodes choose first are the first rows of the table */
     bool growth;
     struct refresh refresh;
     char trace_pid[32]; /* pid of the process to trace after the table is closed; "": none */
@@ -115,8 +115,9 @@ static void ps_ask(struct ps_run *x, struct peer *p)
 
     if (x->refresh.live && x->o->rows < 0)
         most = MAX(x->refresh.lines, ROWS);
-    if (x->refresh.live && x->refresh.filter[0])
-        most = ROWS_MOST; /* the filter may match rows that would not be shown without it */
+    /* The filter may match rows that would not be shown without it, and so may another order. */
+    if (!x->chosen_there || (x->refresh.live && x->refresh.filter[0]))
+        most = ROWS_MOST;
 
     if (s->round != x->round)
         s->left = 0;
@@ -127,7 +128,7 @@ static void ps_ask(struct ps_run *x, struct peer *p)
                          .most = PAGE,
                          .share = x->o->share ? MAX((int)(x->o->share / 100), 1) : SHARE,
                          .patience_ms = PATIENCE_MS,
-                         .sort = ps_sorts[x->sort],
+                         .sort = ps_figures[x->kept],
                          .growth = x->growth,
                          .rows = most,
                      });
@@ -197,8 +198,28 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
     }
 }
 
+static struct ps_table ps_table_of(const struct ps_run *x)
+{
+    return (struct ps_table){
+        .nodes = x->nodes,
+        .names = x->names,
+        .count = x->peers.count,
+        .sort = {x->o->sort ? x->o->sort : PS_USUAL, &x->refresh.turn},
+        .kept = x->kept,
+        .growth = x->growth,
+        .paint.on = x->refresh.color,
+        .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
+        .most = ps_most(x->o),
+        .chosen = SIZE_MAX,
+        .filter = x->refresh.filter,
+    };
+}
+
 static void ps_begin_look(struct ps_run *x)
 {
+    const struct ps_table t = ps_table_of(x);
+
+    x->chosen_there = ps_table_figure(&t, &x->kept);
     x->round++;
     x->begun = loop_now();
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
@@ -228,22 +249,6 @@ static bool ps_look(struct ps_run *x)
 
 /* ---- output ---- */
 
-static struct ps_table ps_table_of(const struct ps_run *x)
-{
-    return (struct ps_table){
-        .nodes = x->nodes,
-        .names = x->names,
-        .count = x->peers.count,
-        .sort = x->sort,
-        .growth = x->growth,
-        .paint.on = x->refresh.color,
-        .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
-        .most = ps_most(x->o),
-        .chosen = SIZE_MAX,
-        .filter = x->refresh.filter,
-    };
-}
-
 static void ps_print(struct ps_run *x)
 {
     struct ps_table t = ps_table_of(x);
@@ -264,7 +269,7 @@ static void ps_print(struct ps_run *x)
 static const char *const help_text[] = {
     "",
     "  q          quit; the table stays on the terminal",
-    "  s  → ←     sort by queue, memory, binaries, reductions",
+    "  s  → ←     sort by the next column; o: the other direction",
     "  g          sort by growth since the last update, or by size",
     "  ↑ ↓        choose a process",
     "  /          show only rows with a text; among the first 1000 of a node",
@@ -300,15 +305,13 @@ static void ps_live_rows(void *data, unsigned columns, const char *end, struct b
 static void choose_to_trace(struct ps_run *x)
 {
     struct ps_table t = ps_table_of(x);
-    size_t count;
-    const struct ps_row **sorted = ps_sorted(&t, &count);
+    const struct ps_row *row = ps_table_row(&t, x->refresh.chosen);
 
-    if (x->refresh.chosen < count) {
-        memcpy(x->trace_pid, sorted[x->refresh.chosen]->process.pid, sizeof(x->trace_pid));
-        x->trace_node = sorted[x->refresh.chosen]->node;
-        x->refresh.done = true;
-    }
-    free(sorted);
+    if (!row)
+        return;
+    memcpy(x->trace_pid, row->process.pid, sizeof(x->trace_pid));
+    x->trace_node = row->node;
+    x->refresh.done = true;
 }
 
 static void ps_look_again(void *data)
@@ -324,12 +327,6 @@ static void ps_on_key(void *data, int key)
     struct ps_run *x = data;
 
     switch (key) {
-    case 's':
-    case KEY_RIGHT:
-    case KEY_LEFT:
-        x->sort = (enum ps_sort)((x->sort + (key == KEY_LEFT ? PS_SORTS - 1 : 1)) % PS_SORTS);
-        ps_look_again(x);
-        break;
     case 'g':
         x->growth = !x->growth;
         ps_look_again(x);
@@ -405,7 +402,6 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     struct ps_run x = {
         .ctx = ctx,
         .o = o,
-        .sort = sort_choice[o->sort],
         .states = mem_zalloc(PEERS_MAX * sizeof(struct ps_peer)),
         .nodes = mem_zalloc(PEERS_MAX * sizeof(struct ps_node)),
         .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
@@ -416,7 +412,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "ps",
-        .keys = "q quit  s sort  g growth  / filter  ↑↓ choose  t trace  p pause  h help",
+        .keys = "q quit  s sort  o order  g growth  / filter  ↑↓ choose  t trace  p pause  h help",
         .help = help_text,
         .data = &x,
         .title = ps_live_title,
@@ -424,6 +420,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .key = ps_on_key,
         .chooses = true,
         .filters = true,
+        .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
     funs_init(&x.funs);

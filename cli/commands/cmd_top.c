@@ -33,7 +33,8 @@
 
 struct top_opts {
     struct what_opts what;
-    int by, sort;
+    const char *sort;
+    int by;
     int64_t for_ns, interval_ns, rows, memory; /* memory: -1 if --memory is not given */
     bool json;
     int as, color; /* as: enum grid_as */
@@ -46,7 +47,7 @@ static const struct opt rows[] = {
     ROW(0, "inherit", "none|spawn|first-spawn|link|first-link", OPT_CHOICE, what.inherit,
         "also count processes that these spawn or link to"),
     ROW(0, "by", "function|process", OPT_CHOICE, by, "a row for each function, or for each function and process"),
-    ROW(0, "sort", "time|calls|memory|name", OPT_CHOICE, sort, "sort rows by this column (default time)"),
+    OPT_SORT(struct top_opts, sort, TOP_USUAL, &top_columns),
     ROW(0, "rows", "N", OPT_POSITIVE, rows, "print at most N rows (default 1000 per node)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "stop after this time and print one table (10s, 2m)"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns,
@@ -61,7 +62,6 @@ static const struct opt rows[] = {
     ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be counted, and exit"),
 };
 static const struct opt_group top_group = {"What is counted", rows, ARRAY_LEN(rows)};
-static const enum top_sort sort_choice[] = {TOP_TIME, TOP_CALLS, TOP_MEMORY, TOP_NAME};
 
 enum doing { IDLE, COUNTING, READING, OVER };
 
@@ -88,7 +88,6 @@ struct top {
     struct buf *requests; /* the requests that start counting, by node */
     struct refresh refresh;
     unsigned counters;
-    enum top_sort sort;
     bool by_process;
     int64_t interval;
     int64_t next_print; /* loop_now() time of the next table, if there is no screen; INT64_MAX: print only at the end */
@@ -110,15 +109,35 @@ static bool cmd_top_ask(struct top *t, struct peer *p, struct str request, enum 
     return false;
 }
 
+static struct top_table current_table(const struct top *t)
+{
+    return (struct top_table){
+        .nodes = t->nodes,
+        .names = t->names,
+        .count = t->peers.count,
+        .sort = {t->o->sort                                       ? t->o->sort
+                 : t->counters && !(t->counters & TOP_COUNT_TIME) ? "calls"
+                                                                  : TOP_USUAL,
+                 &t->refresh.turn},
+        .by_process = t->by_process,
+        .paint.on = t->refresh.color,
+        .most = (size_t)t->o->rows,
+    };
+}
+
 static void read_request(const struct top *t, bool whole, struct buf *b)
 {
+    const struct top_table x = current_table(t);
+    enum top_kept kept;
     size_t most = t->refresh.live ? MAX(t->refresh.lines, 200) : ROWS_MOST;
 
-    if (t->o->rows && !t->refresh.live)
+    if (!top_table_kept(&x, t->counters, &kept))
+        most = ROWS_MOST;
+    else if (t->o->rows && !t->refresh.live)
         most = (size_t)MIN(t->o->rows, ROWS_MOST);
     request_begin(b, "read", 4);
     etf_atomz(b, t->by_process ? "process" : "function");
-    etf_atomz(b, top_sorts[t->sort]);
+    etf_atomz(b, top_kept_names[kept]);
     etf_int(b, (int64_t)most);
     etf_atomz(b, whole ? "true" : "false");
 }
@@ -181,19 +200,6 @@ static bool count_request(struct top *t, const struct session_node *node, struct
 
 /* ---- output ---- */
 
-static struct top_table current_table(const struct top *t)
-{
-    return (struct top_table){
-        .nodes = t->nodes,
-        .names = t->names,
-        .count = t->peers.count,
-        .sort = t->sort,
-        .by_process = t->by_process,
-        .paint.on = t->refresh.color,
-        .most = (size_t)t->o->rows,
-    };
-}
-
 /* Prints the table. `left`: it is the table that stays on the terminal after the screen is closed. */
 static void cmd_top_print(struct top *t, bool title, bool left)
 {
@@ -224,7 +230,7 @@ static void cmd_top_print(struct top *t, bool title, bool left)
 static const char *const help_text[] = {
     "",
     "  q            quit; the table stays on the terminal",
-    "  s  → ←       sort by time, calls, memory, name",
+    "  s  → ←       sort by the next column; o: the other direction",
     "  t            a row for each function, or for each function and process",
     "  p  space     pause the table; counting continues",
     "  r            restart from zero",
@@ -268,36 +274,11 @@ static void top_live_rows(void *data, unsigned columns, const char *end, struct 
 
 /* ---- keys ---- */
 
-static void next_sort(struct top *t, int step)
-{
-    static const enum top_sort order[] = {TOP_CALLS, TOP_TIME, TOP_MEMORY, TOP_NAME};
-    unsigned counters = 0;
-    int at = 0;
-
-    for (size_t i = 0; i < t->peers.count; i++)
-        counters |= t->nodes[i].counters;
-    while (order[at] != t->sort)
-        at++;
-    do
-        at = (at + step + TOP_SORTS) % TOP_SORTS;
-    while ((order[at] == TOP_TIME && !(counters & TOP_COUNT_TIME)) ||
-           (order[at] == TOP_MEMORY && !(counters & TOP_COUNT_MEMORY)));
-    t->sort = order[at];
-    t->refresh.next = 0;
-}
-
 static void top_on_key(void *data, int key)
 {
     struct top *t = data;
 
     switch (key) {
-    case 's':
-    case KEY_RIGHT:
-        next_sort(t, 1);
-        break;
-    case KEY_LEFT:
-        next_sort(t, -1);
-        break;
     case 't':
         t->by_process = !t->by_process;
         t->refresh.paused = false;
@@ -500,11 +481,11 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
         say_begun(t, p);
     if (t->status)
         return true;
-    if (t->sort == TOP_MEMORY && !(t->counters & TOP_COUNT_MEMORY))
-        return err_set(e, ERR_NODE, "cannot sort by memory, because memory is not counted");
-    if (t->sort == TOP_TIME && !(t->counters & TOP_COUNT_TIME))
-        t->sort = TOP_CALLS;
-    return true;
+    const struct top_table x = current_table(t);
+    enum top_kept kept;
+    top_table_kept(&x, t->counters, &kept);
+    return kept != TOP_MEMORY || t->counters & TOP_COUNT_MEMORY ||
+           err_set(e, ERR_NODE, "cannot sort by memory, because memory is not counted");
 }
 
 static bool output_ended(struct top *t)
@@ -606,7 +587,6 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
         .o = o,
         .words = words,
         .next_print = INT64_MAX,
-        .sort = sort_choice[o->sort],
         .by_process = o->by == 1,
         .interval = o->interval_ns ? MAX(o->interval_ns / 1000000, POLL_LEAST_29) : POLL_LEAST,
     };
@@ -615,12 +595,13 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     t.refresh = (struct refresh){
         .ctx = ctx,
         .name = "top",
-        .keys = "q quit  s sort  t processes  p pause  r restart  h help",
+        .keys = "q quit  s sort  o order  t processes  p pause  r restart  h help",
         .help = help_text,
         .data = &t,
         .title = top_live_title,
         .rows = top_live_rows,
         .key = top_on_key,
+        .sorts = true,
         .steady = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };

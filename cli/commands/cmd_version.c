@@ -13,7 +13,7 @@ struct version_opts {
 };
 
 static const struct opt rows[] = {
-    {'v', "verbose", NULL, OPT_FLAG, offsetof(struct version_opts, verbose), "also print what it was built from"},
+    OPT_ROW(struct version_opts, 'v', "verbose", NULL, OPT_FLAG, verbose, "also print what it was built from"),
 };
 static const struct opt_group version_group = {"Output", rows, ARRAY_LEN(rows)};
 

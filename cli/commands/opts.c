@@ -122,6 +122,8 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
     void *to = (char *)target + o->offset;
     bool ok = true;
 
+    if (o->table && !grid_order_check(o->table, value, e))
+        return false;
     switch (o->type) {
     case OPT_FLAG:
         *(bool *)to = true;

@@ -9,6 +9,7 @@
 
 #include "../ground/err.h"
 #include "../ground/texts.h"
+#include "../views/grid_order.h"
 
 enum opt_type {
     OPT_FLAG,     /* a bool, set to true */
@@ -33,10 +34,14 @@ struct opt {
     enum opt_type type;
     size_t offset; /* offset of the field in the group's struct */
     const char *help;
+    const struct grid_table *table; /* --sort: the table that has the column; NULL: unknown, or another option */
 };
 
 /* clang-format off */
-#define OPT_ROW(opts, letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(opts, field), help}
+/* The option --sort of a command whose columns are known. `usual` says what the order is without it. */
+#define OPT_SORT(opts, field, usual, table) {0, "sort", "COLUMN", OPT_TEXT, offsetof(opts, field), \
+    "sort the rows by this column, or by COLUMN:asc or COLUMN:desc (default " usual ")", table}
+#define OPT_ROW(opts, letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(opts, field), help, NULL}
 /* clang-format on */
 
 struct opt_group {

@@ -12,7 +12,7 @@
 #include "../views/grid.h"
 #include "refresh.h"
 
-const char *const ps_sorts[PS_SORTS] = {"queue", "memory", "binaries", "reductions"};
+const char *const ps_figures[PS_FIGURES] = {"queue", "memory", "binaries", "reductions"};
 
 void ps_node_release(struct ps_node *n)
 {
@@ -78,7 +78,7 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
         FIELD(TERM, "ancestors", ancestors),
         FIELD(TERM, "callers", callers),
         FIELD(TERM, "stack", stack),
-        FIELD(INTS, "growth", row.growth, PS_SORTS),
+        FIELD(INTS, "growth", row.growth, PS_FIGURES),
         FIELD(INT, "queue", row.figures[PS_QUEUE]),
         FIELD(INT, "memory", row.figures[PS_MEMORY]),
         FIELD(INT, "binaries", row.figures[PS_BINARIES]),
@@ -120,25 +120,14 @@ bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a
 
 /* ---- order ---- */
 
-static int64_t ps_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s)
-{
-    return t->growth ? x->growth[s] : x->figures[s];
-}
-
-struct sorted_row {
-    const struct ps_row *row;
-    int64_t key;
-};
-
+/* The order of rows whose values in the column of --sort are equal. */
 static int ps_order(const void *a, const void *b)
 {
-    const struct sorted_row *x = a, *y = b;
+    const struct ps_row *x = *(const struct ps_row *const *)a, *y = *(const struct ps_row *const *)b;
 
-    if (x->key != y->key)
-        return x->key < y->key ? 1 : -1;
-    if (x->row->node != y->row->node)
-        return x->row->node < y->row->node ? -1 : 1;
-    return strcmp(x->row->process.pid, y->row->process.pid);
+    if (x->node != y->node)
+        return x->node < y->node ? -1 : 1;
+    return strcmp(x->process.pid, y->process.pid);
 }
 
 const char *ps_holder(const struct ps_row *x)
@@ -222,22 +211,19 @@ static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
     return admits;
 }
 
-const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count)
+/* Returns the rows of all nodes that match the filter. The caller frees the array. */
+static const struct ps_row **ps_admitted(const struct ps_table *t, size_t *ret_count)
 {
     size_t n = 0, all = 0;
 
     for (size_t i = 0; i < t->count; i++)
         all += t->nodes[i].count;
-    struct sorted_row *sorted = mem_alloc((all + 1) * sizeof(*sorted));
     const struct ps_row **rows = mem_alloc((all + 1) * sizeof(struct ps_row *));
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].count; k++)
             if (ps_admits(t, &t->nodes[i].rows[k]))
-                sorted[n++] = (struct sorted_row){&t->nodes[i].rows[k], ps_figure(t, &t->nodes[i].rows[k], t->sort)};
-    qsort(sorted, n, sizeof(*sorted), ps_order);
-    for (size_t i = 0; i < n; i++)
-        rows[i] = sorted[i].row;
-    free(sorted);
+                rows[n++] = &t->nodes[i].rows[k];
+    qsort(rows, n, sizeof(*rows), ps_order);
     *ret_count = n;
     return rows;
 }
@@ -275,13 +261,13 @@ void ps_put_count(struct buf *to, int64_t count, bool sign)
     put_scaled(to, count, sign, 9999.5, 1000, (const char *const[]){"", "k", "M", "G", "T"});
 }
 
-static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps_sort s, struct grid_cell *cell)
+static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps_figure s, struct grid_cell *cell)
 {
-    int64_t value = ps_figure(t, x, s);
+    const int64_t value = t->growth ? x->growth[s] : x->figures[s];
     struct buf *to = &cell->text;
 
-    /* The node measures the growth of binaries only if it sorts by it. */
-    if (s == PS_BINARIES && (t->growth ? t->sort != PS_BINARIES : !x->known))
+    /* The node measures the growth of binaries, and the binaries of all processes, only if it chooses by them. */
+    if (s == PS_BINARIES && t->kept != PS_BINARIES && (t->growth || !x->known))
         return;
     if (cell->as != GRID_TEXT)
         print_i64(to, value);
@@ -298,7 +284,7 @@ enum ps_column {
     PS_COL_PID,
     PS_COL_NAME,
     PS_COL_FIGURES,
-    PS_COL_HOLDS = PS_COL_FIGURES + PS_SORTS,
+    PS_COL_HOLDS = PS_COL_FIGURES + PS_FIGURES,
     PS_COL_APPLICATION,
     PS_COL_PROCESS,
     PS_COL_DOES,
@@ -309,7 +295,7 @@ enum ps_column {
 };
 
 #define PS_FIGURE(name) .number = true, .title = name, .key = name, .paint = PAINT_KIND
-static const struct grid_column ps_columns[PS_COLUMNS] = {
+static const struct grid_column columns[PS_COLUMNS] = {
     [PS_COL_NODE] = {.key = "node"},
     [PS_COL_PID] = {.key = "pid"},
     [PS_COL_NAME] = {.key = "name"},
@@ -326,24 +312,29 @@ static const struct grid_column ps_columns[PS_COLUMNS] = {
     [PS_COL_STACK] = {.key = "stack"},
 };
 
+const struct grid_table ps_columns = GRID_TABLE(columns);
+
 static const struct {
     const char *title, *key;
-} growth_names[PS_SORTS] = {
+} growth_names[PS_FIGURES] = {
     [PS_QUEUE] = {"+queue", "queue_growth"},
     [PS_MEMORY] = {"+memory", "memory_growth"},
     [PS_BINARIES] = {"+binaries", "binaries_growth"},
     [PS_REDUCTIONS] = {"+reductions", "reductions_growth"},
 };
 
-struct ps_sorted_table {
+/* The state of a table while it is printed. */
+struct ps_grid {
     const struct ps_table *table;
     const struct ps_row **rows;
+    struct grid_column columns[PS_COLUMNS];
+    struct grid grid;
 };
 
 static void ps_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    const struct ps_table *t = ((const struct ps_sorted_table *)data)->table;
-    const struct ps_row *x = ((const struct ps_sorted_table *)data)->rows[row];
+    const struct ps_table *t = ((const struct ps_grid *)data)->table;
+    const struct ps_row *x = ((const struct ps_grid *)data)->rows[row];
 
     switch (column) {
     case PS_COL_HOLDS:
@@ -380,34 +371,80 @@ static void ps_put_cell(const void *data, size_t row, size_t column, struct grid
         ps_put_frames(x, &cell->text);
         break;
     default:
-        put_figure(t, x, (enum ps_sort)(column - PS_COL_FIGURES), cell);
-        if (column == PS_COL_FIGURES + t->sort)
+        put_figure(t, x, (enum ps_figure)(column - PS_COL_FIGURES), cell);
+        if (column + 1 == ((const struct ps_grid *)data)->grid.sorted)
             cell->paint = PAINT_DURATION;
         break;
     }
 }
 
+static void ps_grid_init(struct ps_grid *x, const struct ps_table *t)
+{
+    *x = (struct ps_grid){.table = t};
+    x->grid = (struct grid){x->columns, PS_COLUMNS, ps_put_cell, x, .width = t->columns, .paint = t->paint};
+    x->rows = ps_admitted(t, &x->grid.nrows);
+    memcpy(x->columns, columns, sizeof(columns));
+    grid_order(&x->grid, &t->sort);
+    for (enum ps_figure s = 0; t->growth && s < PS_FIGURES; s++) {
+        x->columns[PS_COL_FIGURES + s].title = growth_names[s].title;
+        x->columns[PS_COL_FIGURES + s].key = growth_names[s].key;
+    }
+    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
+    x->grid.marked = MIN(t->chosen + 1, x->grid.nrows);
+}
+
+static void ps_grid_release(struct ps_grid *x)
+{
+    grid_release(&x->grid);
+    free(x->rows);
+}
+
 static size_t ps_put_rows(const struct ps_table *t, enum grid_as as, const char *end, struct buf *to)
 {
-    struct ps_sorted_table sorted = {.table = t};
-    struct grid_column columns[PS_COLUMNS];
-    struct grid g = {columns, PS_COLUMNS, ps_put_cell, &sorted, .width = t->columns, .paint = t->paint};
+    struct ps_grid x;
 
-    sorted.rows = ps_sorted(t, &g.nrows);
-    g.nrows = t->most ? MIN(g.nrows, t->most) : g.nrows;
-    g.marked = MIN(t->chosen + 1, g.nrows);
-    memcpy(columns, ps_columns, sizeof(columns));
-    columns[PS_COL_FIGURES + t->sort].sorted = true;
-    for (enum ps_sort s = 0; t->growth && s < PS_SORTS; s++) {
-        columns[PS_COL_FIGURES + s].title = growth_names[s].title;
-        columns[PS_COL_FIGURES + s].key = growth_names[s].key;
-    }
+    ps_grid_init(&x, t);
     if (as == GRID_TEXT)
-        grid_text(&g, end, to);
+        grid_text(&x.grid, end, to);
     else
-        grid_data(&g, as, NULL, to);
-    free(sorted.rows);
-    return g.nrows;
+        grid_data(&x.grid, as, NULL, to);
+    ps_grid_release(&x);
+    return x.grid.nrows;
+}
+
+const struct ps_row *ps_table_row(const struct ps_table *t, size_t row)
+{
+    const struct ps_row *found = NULL;
+    struct ps_grid x;
+
+    ps_grid_init(&x, t);
+    if (row < x.grid.nrows)
+        found = x.rows[grid_row(&x.grid, row)];
+    ps_grid_release(&x);
+    return found;
+}
+
+/* Returns an empty grid that says how the rows are sorted. */
+static struct grid ps_order_of(const struct ps_table *t)
+{
+    struct grid g = {.columns = columns, .ncolumns = PS_COLUMNS};
+
+    grid_order(&g, &t->sort);
+    grid_release(&g);
+    return g;
+}
+
+static bool ps_sorts_by_figure(const struct grid *g)
+{
+    return g->sorted > PS_COL_FIGURES && g->sorted <= PS_COL_FIGURES + PS_FIGURES;
+}
+
+bool ps_table_figure(const struct ps_table *t, enum ps_figure *ret)
+{
+    const struct grid g = ps_order_of(t);
+
+    *ret = ps_sorts_by_figure(&g) ? (enum ps_figure)(g.sorted - 1 - PS_COL_FIGURES) : PS_MEMORY;
+    return ps_sorts_by_figure(&g) && g.descends;
 }
 
 size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
@@ -433,8 +470,10 @@ void ps_table_title(const struct ps_table *t, struct buf *to)
         since = MAX(since, t->nodes[i].since_us);
     }
     /* Puts the order first, because a narrow terminal cuts the end of the line. */
-    buf_printf(to, "sorted by %s%s", t->growth ? "growth of " : "", ps_sorts[t->sort]);
-    if (t->growth && since >= 0)
+    const struct grid g = ps_order_of(t);
+    const bool grown = t->growth && ps_sorts_by_figure(&g);
+    buf_printf(to, "sorted by %s%s", grown ? "growth of " : "", grid_column_name(&columns[g.sorted - 1]));
+    if (grown && since >= 0)
         buf_printf(to, " in %.1fs", (double)since / 1e6);
     if (t->count == 1)
         buf_printf(to, " · %s", t->names[0]);
@@ -447,11 +486,11 @@ void ps_table_title(const struct ps_table *t, struct buf *to)
 
 /* ---- JSON ---- */
 
-static void json_figures(struct buf *to, const int64_t figures[PS_SORTS], bool binaries)
+static void json_figures(struct buf *to, const int64_t figures[PS_FIGURES], bool binaries)
 {
-    for (size_t i = 0; i < PS_SORTS; i++)
+    for (size_t i = 0; i < PS_FIGURES; i++)
         if (i != PS_BINARIES || binaries)
-            json_put_int(to, ps_sorts[i], figures[i]);
+            json_put_int(to, ps_figures[i], figures[i]);
 }
 
 void ps_json_names(const struct ps_names *x, const char *key, struct buf *to)
@@ -480,7 +519,7 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     json_put_text(to, "pid", x->process.pid);
     if (x->process.name[0])
         json_put_text(to, "name", x->process.name);
-    json_figures(to, x->figures, x->known || t->sort == PS_BINARIES);
+    json_figures(to, x->figures, x->known || t->kept == PS_BINARIES);
     if (x->about)
         json_put_bool(to, "binaries_estimated", true);
     if (x->known) {
@@ -503,7 +542,7 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     }
     if (t->nodes[x->node].since_us >= 0) {
         json_put_object(to, "growth");
-        json_figures(to, x->growth, t->sort == PS_BINARIES);
+        json_figures(to, x->growth, t->kept == PS_BINARIES);
         json_end_object(to);
     }
     json_end_record(to);
@@ -511,17 +550,18 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
 
 static void ps_table_json(const struct ps_table *t, struct buf *to)
 {
-    size_t count;
-    const struct ps_row **rows = ps_sorted(t, &count);
+    struct ps_grid x;
 
-    for (size_t i = 0; i < count && (!t->most || i < t->most); i++)
-        ps_json(t, rows[i], to);
+    ps_grid_init(&x, t);
+    for (size_t i = 0; i < x.grid.nrows; i++)
+        ps_json(t, x.rows[grid_row(&x.grid, i)], to);
+    ps_grid_release(&x);
     for (size_t i = 0; i < t->count; i++) {
         const struct ps_node *n = &t->nodes[i];
         json_begin_record(to, "processes");
         json_put_text(to, "node", t->names[i]);
         json_put_int(to, "count", n->total[0]);
-        json_figures(to, n->total + 1, t->sort == PS_BINARIES);
+        json_figures(to, n->total + 1, t->kept == PS_BINARIES);
         if (n->since_us >= 0)
             json_put_int(to, "elapsed_us", n->since_us);
         json_put_array(to, "silent");
@@ -530,7 +570,6 @@ static void ps_table_json(const struct ps_table *t, struct buf *to)
         json_end_array(to);
         json_end_record(to);
     }
-    free(rows);
 }
 
 void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to)

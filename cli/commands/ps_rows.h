@@ -3,11 +3,12 @@
 #ifndef ETRACE_PS_ROWS_H
 #define ETRACE_PS_ROWS_H
 
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "look.h"
 
-enum ps_sort { PS_QUEUE, PS_MEMORY, PS_BINARIES, PS_REDUCTIONS, PS_SORTS };
-extern const char *const ps_sorts[PS_SORTS]; /* names of the orders, for options and for requests */
+/* The figures of a process. A node keeps the rows with the largest values of one of them. */
+enum ps_figure { PS_QUEUE, PS_MEMORY, PS_BINARIES, PS_REDUCTIONS, PS_FIGURES };
+extern const char *const ps_figures[PS_FIGURES]; /* their names, for requests and JSON */
 
 #define PS_FRAMES 4
 #define PS_ANCESTORS 8
@@ -29,7 +30,7 @@ struct ps_row {
     struct ps_names ancestors, callers;
     struct look_frame stack[PS_FRAMES]; /* innermost function first */
     unsigned nstack;
-    int64_t figures[PS_SORTS], growth[PS_SORTS];
+    int64_t figures[PS_FIGURES], growth[PS_FIGURES];
     bool about; /* the size of the binaries is an estimate, because there are too many to list */
     int64_t total_heap, old_heap, stack_bytes, fragments;
 };
@@ -37,7 +38,7 @@ struct ps_row {
 struct ps_node {
     struct ps_row *rows;
     size_t count, cap;
-    int64_t total[5]; /* the number of processes, then sums in the order of enum ps_sort */
+    int64_t total[5]; /* the number of processes, then sums in the order of enum ps_figure */
     int64_t since_us; /* time between the two looks from which `growth` is computed; -1: unknown */
     struct look_process *silent;
     size_t nsilent, silent_cap;
@@ -57,8 +58,9 @@ struct ps_table {
     const struct ps_node *nodes;
     const char *const *names;
     size_t count; /* number of nodes */
-    enum ps_sort sort;
-    bool growth; /* sort by the growth of the figure, and show the growth */
+    struct grid_sort sort;
+    enum ps_figure kept; /* the figure by which the nodes have chosen the rows */
+    bool growth;         /* sort by the growth of the figure, and show the growth */
     struct paint paint;
     unsigned columns;   /* width of the terminal; 0: unlimited */
     size_t most;        /* limit for the rows; 0: no limit */
@@ -66,8 +68,15 @@ struct ps_table {
     const char *filter; /* show only rows that contain this text; "" or NULL: all */
 };
 
-/* Returns the rows of all nodes that match the filter, in the order of the table. The caller frees the array. */
-const struct ps_row **ps_sorted(const struct ps_table *t, size_t *ret_count);
+extern const struct grid_table ps_columns;
+#define PS_USUAL "memory" /* the column by which the rows are sorted without --sort */
+
+/*
+ * Returns true if the first rows of the table are those with the largest values of a figure, so that the nodes can
+ * choose them. Sets *ret to the figure, or to memory, by which the nodes choose the rows otherwise.
+ */
+bool ps_table_figure(const struct ps_table *t, enum ps_figure *ret);
+const struct ps_row *ps_table_row(const struct ps_table *t, size_t row); /* NULL: the table has fewer rows */
 
 void ps_table_title(const struct ps_table *t, struct buf *to); /* prints no newline */
 /* Returns the number of rows that it has printed. */

@@ -33,8 +33,21 @@ static void type_filter(struct refresh *r, int key)
     }
 }
 
+/* Changes the order of the rows, and looks again, because a node may keep other rows for another order. */
+static bool sort_pressed(struct refresh *r, int key)
+{
+    if (!r->sorts || (key != 's' && key != 'o' && key != KEY_RIGHT && key != KEY_LEFT))
+        return false;
+    r->turn.steps += key == KEY_LEFT ? -1 : key != 'o';
+    r->turn.reversed = key == 'o' && !r->turn.reversed;
+    r->next = 0;
+    return true;
+}
+
 static void key_pressed(struct refresh *r, int key)
 {
+    if (sort_pressed(r, key))
+        return;
     switch (key) {
     case 'q':
     case KEY_CTRL_D:

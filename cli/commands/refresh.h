@@ -9,6 +9,7 @@
 #include "../ground/err.h"
 #include "../ground/loop.h"
 #include "../trace/peers.h"
+#include "../views/grid_order.h"
 
 #define REFRESH_FILTER 60 /* limit for the bytes of the filter */
 
@@ -23,6 +24,7 @@ struct refresh {
     void (*key)(void *data, int key); /* handles a key that refresh does not handle itself */
     /* filters: `/` lets the user type a filter; chooses: the arrow keys choose a row */
     bool filters, chooses;
+    bool sorts;    /* s, arrows and o change `turn` */
     bool steady;   /* also look while the table is paused */
     int64_t until; /* loop_now() time at which the table ends by itself; 0: never */
     bool color;
@@ -34,6 +36,7 @@ struct refresh {
     bool done;    /* the table must be closed */
     int64_t next; /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
     size_t chosen;
+    struct grid_turn turn; /* what the keys have changed about the order of the rows */
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
     struct buf notes;                /* errors and warnings that refresh_close() prints */

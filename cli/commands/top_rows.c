@@ -8,7 +8,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-const char *const top_sorts[TOP_SORTS] = {"calls", "time", "memory", "name"};
+const char *const top_kept_names[] = {"calls", "time", "memory", "name"};
 
 void top_node_release(struct top_node *n)
 {
@@ -181,25 +181,15 @@ static int by_name(const struct top_row *x, const struct top_row *y)
     return c ? c : (int)x->node - (int)y->node;
 }
 
-static int by_value(int64_t x, int64_t y, const struct top_row *a, const struct top_row *b)
+static int top_order(const void *a, const void *b)
 {
-    return x != y ? x < y ? 1 : -1 : a->calls != b->calls ? a->calls < b->calls ? 1 : -1 : by_name(a, b);
+    const struct top_row *x = *(const struct top_row *const *)a, *y = *(const struct top_row *const *)b;
+
+    return x->calls != y->calls ? x->calls < y->calls ? 1 : -1 : by_name(x, y);
 }
 
-#define ORDER(name, value)                                                                                             \
-    static int by_##name(const void *a, const void *b)                                                                 \
-    {                                                                                                                  \
-        const struct top_row *x = *(const struct top_row *const *)a, *y = *(const struct top_row *const *)b;           \
-        return value;                                                                                                  \
-    }
-ORDER(calls, by_value(x->calls, y->calls, x, y))
-ORDER(time, by_value(x->us, y->us, x, y))
-ORDER(memory, by_value(x->words, y->words, x, y))
-ORDER(text, by_name(x, y))
-
-const struct top_row **top_sorted(const struct top_node *nodes, size_t n, enum top_sort sort, size_t *ret_count)
+const struct top_row **top_rows(const struct top_node *nodes, size_t n, size_t *ret_count)
 {
-    static int (*const orders[])(const void *, const void *) = {by_calls, by_time, by_memory, by_text};
     size_t count = 0, all = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -208,7 +198,7 @@ const struct top_row **top_sorted(const struct top_node *nodes, size_t n, enum t
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < nodes[i].count; k++)
             rows[count++] = &nodes[i].rows[k];
-    qsort(rows, count, sizeof(*rows), orders[sort]);
+    qsort(rows, count, sizeof(*rows), top_order);
     *ret_count = count;
     return rows;
 }

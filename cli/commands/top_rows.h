@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the counters of nodes from their answers, and sorts the rows of all nodes. The rows of a node are valid until
- * its next answer is read.
+ * Reads the counters of nodes from their answers, and collects the rows of all nodes. The rows of a node are valid
+ * until its next answer is read.
  */
 #ifndef ETRACE_TOP_ROWS_H
 #define ETRACE_TOP_ROWS_H
@@ -10,8 +10,9 @@
 #include "../events/names.h"
 #include "../ground/err.h"
 
-enum top_sort { TOP_CALLS, TOP_TIME, TOP_MEMORY, TOP_NAME, TOP_SORTS };
-extern const char *const top_sorts[TOP_SORTS]; /* names of the orders, for options and for requests */
+/* What a node chooses the rows of its answer by: the largest figures, or the first names. */
+enum top_kept { TOP_CALLS, TOP_TIME, TOP_MEMORY, TOP_NAME };
+extern const char *const top_kept_names[]; /* their names in requests */
 
 enum { TOP_COUNT_CALLS = 1, TOP_COUNT_TIME = 2, TOP_COUNT_MEMORY = 4, TOP_COUNT_ALL = 7 };
 
@@ -63,7 +64,7 @@ bool top_node_moved(struct top_node *n, struct raw *ret_name, struct raw *ret_pi
 bool top_node_begun(struct top_node *n, struct etf r, uint64_t *ret_processes,
                     void (*warn)(void *data, struct str text), void *data, struct err *e);
 
-/* Returns pointers to the rows of all nodes, sorted by `sort`. The caller frees the array. */
-const struct top_row **top_sorted(const struct top_node *nodes, size_t n, enum top_sort sort, size_t *ret_count);
+/* Returns pointers to the rows of all nodes, those with the most calls first. The caller frees the array. */
+const struct top_row **top_rows(const struct top_node *nodes, size_t n, size_t *ret_count);
 
 #endif

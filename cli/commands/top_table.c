@@ -40,20 +40,38 @@ static const struct grid_column columns[COLUMNS] = {
     [COL_NAME] = {.key = "name"},
     [COL_ALIVE] = {.key = "alive", .number = true},
     [COL_CALLS] = {.title = "calls", .key = "calls", .number = true, .least = 10, .paint = PAINT_KIND},
-    [COL_TIME] = {"own time", "time_us", .number = true, .least = 9, .rank = 7, .paint = PAINT_DURATION},
-    [COL_SHARE] = {.title = "%", .number = true, .least = 5, .rank = 3, .paint = PAINT_DURATION},
-    [COL_PER_CALL] = {.title = "per call", .number = true, .least = 8, .rank = 2, .paint = PAINT_DURATION},
-    [COL_WORDS] = {.title = "words", .key = "words", .number = true, .least = 11, .rank = 5, .paint = PAINT_NAME},
-    [COL_WORDS_EACH] = {.title = "per call", .number = true, .least = 8, .rank = 1, .paint = PAINT_NAME},
+    [COL_TIME] =
+        {.title = "own time", .key = "time_us", .number = true, .least = 9, .rank = 7, .paint = PAINT_DURATION},
+    [COL_SHARE] = {.title = "%", .also = "share", .number = true, .least = 5, .rank = 3, .paint = PAINT_DURATION},
+    [COL_PER_CALL] =
+        {.title = "per call", .also = "time_each", .number = true, .least = 8, .rank = 2, .paint = PAINT_DURATION},
+    [COL_WORDS] = {.title = "words",
+                   .key = "words",
+                   .also = "memory",
+                   .number = true,
+                   .least = 11,
+                   .rank = 5,
+                   .paint = PAINT_NAME},
+    [COL_WORDS_EACH] =
+        {.title = "per call", .also = "words_each", .number = true, .least = 8, .rank = 1, .paint = PAINT_NAME},
     [COL_NODE] = {.title = "node", .rank = 4, .paint = PAINT_NODE},
     [COL_PROCESS] = {.title = "process", .least = 20, .rank = 6, .paint = PAINT_PID},
-    [COL_FUNCTION] = {.title = "function", .least = 24, .keep = 24, .paint = PAINT_FUN},
+    [COL_FUNCTION] = {.title = "function", .also = "name", .least = 24, .keep = 24, .paint = PAINT_FUN},
     [COL_ALL] = {.key = "calls_all", .number = true},
     [COL_ELAPSED] = {.key = "elapsed_us", .number = true},
 };
 
-static const enum column sort_columns[TOP_SORTS] =
-    {[TOP_CALLS] = COL_CALLS, [TOP_TIME] = COL_TIME, [TOP_MEMORY] = COL_WORDS, [TOP_NAME] = COL_FUNCTION};
+const struct grid_table top_columns = GRID_TABLE(columns);
+
+/* What the nodes choose the rows by for a column; for another column by time. `same`: in the order of the column. */
+static const struct {
+    enum column column;
+    enum top_kept kept;
+    bool same;
+} kept_for[] = {
+    {COL_CALLS, TOP_CALLS, true},        {COL_TIME, TOP_TIME, true},     {COL_WORDS, TOP_MEMORY, true},
+    {COL_WORDS_EACH, TOP_MEMORY, false}, {COL_FUNCTION, TOP_NAME, true}, {COL_M, TOP_NAME, true},
+};
 
 /* The state of a table while it is printed. */
 struct top_grid {
@@ -137,15 +155,17 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
         buf_printf(to, "%.1f", s->all_us ? 100.0 * (double)x->us / (double)s->all_us : 0.0);
         break;
     case COL_PER_CALL:
-        if (x->calls)
+        if (x->calls && cell->as == GRID_TEXT)
             print_duration(to, x->us * 1000 / x->calls);
+        else if (x->calls && n->counters & TOP_COUNT_TIME)
+            print_i64(to, x->us * 1000 / x->calls);
         break;
     case COL_WORDS:
         if (n->counters & TOP_COUNT_MEMORY)
             print_i64(to, x->words);
         break;
     case COL_WORDS_EACH:
-        if (x->calls)
+        if (x->calls && (cell->as == GRID_TEXT || n->counters & TOP_COUNT_MEMORY))
             buf_printf(to, x->words % x->calls && x->words / x->calls < 1000 ? "%.1f" : "%.0f",
                        (double)x->words / (double)x->calls);
         break;
@@ -157,8 +177,8 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
         top_put_process(x, to);
         break;
     case COL_FUNCTION:
-        buf_str(to, fun_text(x->fun));
-        buf_printf(to, "/%d", x->arity);
+        buf_str(to, cell->as == GRID_ORDER ? x->fun->erl : fun_text(x->fun));
+        buf_printf(to, cell->as == GRID_ORDER ? " %3d" : "/%d", x->arity);
         break;
     case COLUMNS:
         break;
@@ -168,9 +188,10 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
 /* ---- text ---- */
 
 /* Appends a line with the sums of the rows that are left out, so that the lines add up to the total. */
-static void top_put_rest(const struct top_table *t, const struct top_row **rows, size_t shown, const char *end,
-                         struct buf *to)
+static void top_put_rest(const struct top_grid *x, const char *end, struct buf *to)
 {
+    const struct top_table *t = x->table;
+    const size_t shown = x->grid.nrows;
     int64_t more = 0, calls = 0, us = 0, words = 0;
     unsigned counters = all_counters(t);
     struct buf b = {0};
@@ -183,9 +204,10 @@ static void top_put_rest(const struct top_table *t, const struct top_row **rows,
     }
     more -= (int64_t)shown;
     for (size_t i = 0; i < shown; i++) {
-        calls -= rows[i]->calls;
-        us -= rows[i]->us;
-        words -= rows[i]->words;
+        const struct top_row *row = x->rows[grid_row(&x->grid, i)];
+        calls -= row->calls;
+        us -= row->us;
+        words -= row->words;
     }
     if (calls <= 0 && more <= 0)
         return;
@@ -215,15 +237,37 @@ static void top_grid_init(struct top_grid *x, const struct top_table *t)
     x->table = t;
     x->all_us = total_us(t);
     x->grid = (struct grid){c, COLUMNS, top_put_cell, x, .width = t->columns, .paint = t->paint};
-    x->rows = top_sorted(t->nodes, t->count, t->sort, &x->grid.nrows);
-    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
+    x->rows = top_rows(t->nodes, t->count, &x->grid.nrows);
     memcpy(c, columns, sizeof(columns));
     c[COL_TIME].hidden = c[COL_SHARE].hidden = c[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
     c[COL_WORDS].hidden = c[COL_WORDS_EACH].hidden = !(counters & TOP_COUNT_MEMORY);
     c[COL_NODE].hidden = t->count < 2;
     c[COL_ALL].hidden = t->by_process;
     c[COL_PID].hidden = c[COL_NAME].hidden = c[COL_ALIVE].hidden = c[COL_PROCESS].hidden = !t->by_process;
-    c[sort_columns[t->sort]].sorted = true;
+    grid_order(&x->grid, &t->sort);
+    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
+}
+
+static void top_grid_release(struct top_grid *x)
+{
+    grid_release(&x->grid);
+    free(x->rows);
+}
+
+bool top_table_kept(const struct top_table *t, unsigned counters, enum top_kept *ret)
+{
+    struct top_grid x;
+    bool same = false;
+
+    *ret = counters & TOP_COUNT_TIME ? TOP_TIME : TOP_CALLS;
+    top_grid_init(&x, t);
+    for (size_t i = 0; i < ARRAY_LEN(kept_for); i++)
+        if (x.grid.sorted == kept_for[i].column + 1u) {
+            *ret = kept_for[i].kept == TOP_TIME ? *ret : kept_for[i].kept;
+            same = kept_for[i].same && x.grid.descends == (*ret != TOP_NAME);
+        }
+    top_grid_release(&x);
+    return same;
 }
 
 void top_table_text(const struct top_table *t, const char *end, struct buf *to)
@@ -232,8 +276,8 @@ void top_table_text(const struct top_table *t, const char *end, struct buf *to)
 
     top_grid_init(&x, t);
     grid_text(&x.grid, end, to);
-    top_put_rest(t, x.rows, x.grid.nrows, end, to);
-    free(x.rows);
+    top_put_rest(&x, end, to);
+    top_grid_release(&x);
 }
 
 void top_table_title(const struct top_table *t, struct buf *to)
@@ -291,5 +335,5 @@ void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to)
     grid_data(&x.grid, as, "count", to);
     for (unsigned i = 0; i < t->count && as == GRID_JSON; i++)
         json_node(to, &t->nodes[i], t->names[i]);
-    free(x.rows);
+    top_grid_release(&x);
 }

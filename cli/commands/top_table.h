@@ -5,19 +5,28 @@
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "top_rows.h"
 
 struct top_table {
     const struct top_node *nodes;
     const char *const *names; /* names of the nodes */
     size_t count;
-    enum top_sort sort;
+    struct grid_sort sort;
     bool by_process;
     struct paint paint;
     unsigned columns; /* width of the terminal; 0: unlimited */
     size_t most;      /* limit for the rows; 0: no limit */
 };
+
+extern const struct grid_table top_columns;
+#define TOP_USUAL "time" /* the column by which the rows are sorted without --sort */
+
+/*
+ * Sets *ret to what the nodes have to choose the rows by, if they count these figures (TOP_COUNT_ bits). Returns true
+ * if the rows that they choose first are the first rows of the table.
+ */
+bool top_table_kept(const struct top_table *t, unsigned counters, enum top_kept *ret);
 
 /* Prints the titles, the rows, and a line with the sums of the rows that are left out. Prints `end` after each line. */
 void top_table_text(const struct top_table *t, const char *end, struct buf *to);

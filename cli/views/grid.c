@@ -52,7 +52,13 @@ void grid_cut(struct buf *to, struct str text, size_t most)
 
 /* ---- widths ---- */
 
-static void grid_make(const struct grid *g, size_t row, size_t column, struct grid_cell *cell)
+void grid_release(struct grid *g)
+{
+    free(g->order);
+    g->order = NULL;
+}
+
+void grid_make(const struct grid *g, size_t row, size_t column, struct grid_cell *cell)
 {
     const struct grid_column *k = &g->columns[column];
 
@@ -60,7 +66,7 @@ static void grid_make(const struct grid *g, size_t row, size_t column, struct gr
     cell->paint = k->paint;
     cell->tail = 0;
     cell->ready = k->number;
-    g->put(g->data, row, column, cell);
+    g->put(g->data, grid_row(g, row), column, cell);
     if (cell->as == GRID_TEXT && k->number && !cell->text.len)
         buf_char(&cell->text, '-');
 }
@@ -88,7 +94,7 @@ static size_t grid_spare(const struct grid *g, const size_t *widths)
 
     for (size_t i = 0; i < g->ncolumns; i++) {
         const struct grid_column *k = &g->columns[i];
-        if (widths[i] && k->rank && !k->sorted && (spare == g->ncolumns || k->rank < g->columns[spare].rank))
+        if (widths[i] && k->rank && i + 1 != g->sorted && (spare == g->ncolumns || k->rank < g->columns[spare].rank))
             spare = i;
     }
     return spare;
@@ -244,7 +250,7 @@ static void grid_line(const struct grid *g, const size_t *widths, size_t row, st
         if (titles) {
             buf_clear(&cell->text);
             buf_puts(&cell->text, k->title);
-            cell->paint = k->sorted ? PAINT_FUN : PAINT_TITLE;
+            cell->paint = i + 1 == g->sorted ? PAINT_FUN : PAINT_TITLE;
             cell->tail = 0;
         } else {
             grid_make(g, row, i, cell);

@@ -34,6 +34,7 @@
 struct grid_column {
     const char *title; /* "": no title; a table without any title has no header. NULL: the column is not in text */
     const char *key;   /* the name for programs; NULL: the column is only in text */
+    const char *also;  /* another name for --sort; NULL: none */
     bool number;       /* aligned to the right, with a dash for an empty cell; in JSON written unchanged */
     unsigned least;    /* least width, so that a table that refreshes does not move */
     /*
@@ -43,14 +44,15 @@ struct grid_column {
     unsigned keep;
     unsigned rank;         /* columns with lower ranks are left out first; 0: never left out */
     enum paint_what paint; /* colour of the cells */
-    bool sorted;           /* the rows are sorted by this column: its title is marked, and it is never left out */
     bool wraps;            /* for the last column: never cut, but broken at blanks and line ends */
     bool hidden;           /* the table does not have this column now */
 };
+#define GRID_COLUMNS 64 /* limit for the columns of a table */
 #define GRID_KEEP 16
 #define GRID_WHOLE UINT_MAX /* with this `keep`, `least` counts up to half of the terminal */
 
-enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV };
+/* GRID_ORDER: a value to sort by, like that of CSV. A cell may put another value whose order is that of its meaning. */
+enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV, GRID_ORDER };
 #define GRID_AS "text|json|csv|tsv" /* the values of the option for the format, in the order of enum grid_as */
 
 struct grid_cell {
@@ -71,7 +73,7 @@ static inline void grid_tail(struct grid_cell *cell, enum paint_what paint)
 
 struct grid {
     const struct grid_column *columns;
-    size_t ncolumns; /* at most 64 */
+    size_t ncolumns; /* at most GRID_COLUMNS */
     void (*put)(const void *data, size_t row, size_t column, struct grid_cell *cell);
     const void *data;
     size_t nrows;
@@ -79,7 +81,24 @@ struct grid {
     struct paint paint;
     size_t marked;  /* the row that is printed in reverse, counted from 1; 0: none */
     bool continued; /* the rows continue those of another grid: no titles and no keys */
+    bool rest;      /* the last row stands for all rows that the table has no room for, so it stays the last one */
+    /* Set by grid_order(). */
+    size_t *order; /* the index for put() of each row; NULL: the rows are in the order of their indices */
+    size_t sorted; /* the column by which the rows are sorted, counted from 1: its title is marked, and it stays; 0:
+                      none */
+    bool descends; /* the largest value of that column comes first */
 };
+
+/* Returns the index for put() of a row. */
+static inline size_t grid_row(const struct grid *g, size_t row)
+{
+    return g->order ? g->order[row] : row;
+}
+
+void grid_release(struct grid *g); /* frees the order */
+
+/* Makes a cell of a row, as put() prints it for cell->as. */
+void grid_make(const struct grid *g, size_t row, size_t column, struct grid_cell *cell);
 
 /* Prints the titles and the rows. Each line ends with `end`. Returns a bit for each column that was not left out. */
 uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);

@@ -373,9 +373,9 @@ restored() {
     await 'process +function'
     keys t
     await 'per call +function'
-    # Sort by name: two columns to the right of time, after memory.
-    keys Right
-    keys Right
+    # Sort by name: two columns to the left of time, which is the last column.
+    keys Left
+    keys Left
     until_true 30 eval '[[ $(screen | grep -E "work:(fac|one)/1" | head -n 1) == *fac* ]]'
     # On a narrow terminal columns disappear before the function's name is cut.
     resized 50 12

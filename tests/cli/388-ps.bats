@@ -150,7 +150,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     terminal 160 24 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
     await 'etrace ps · .* processes · '
     await 'q quit  s sort'
-    keys s s s
+    keys Left
     await '^ +300 .*\(leaks\)'
     keys g
     await '\+queue +\+memory'
@@ -189,7 +189,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
 
 @test "/ shows only the rows with a text, and finds rows that are not among the first" {
     terminal 130 8 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
-    await 'q quit  s sort  g growth  / filter'
+    await 'q quit  s sort  o order  g growth  / filter'
     keys / K e r n e l _ s u
     await '^/Kernel_su'
     await '\(kernel_sup\)'

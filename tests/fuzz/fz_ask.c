@@ -120,7 +120,7 @@ static void top(bool json, unsigned columns)
         if (!ok) {
             must_say(&e);
         } else {
-            table.sort = (enum top_sort)(answer.len % TOP_SORTS);
+            table.sort.given = grid_column_name(&top_columns.columns[answer.len % top_columns.count]);
             table.by_process = counted.count && counted.rows[0].pid[0];
             if (json) {
                 top_table_data(&table, answer.len & 1 ? GRID_JSON : GRID_CSV, &shown);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the widths, the cuts and the order in which columns leave a table. */
-#include "views/grid.h"
+#include "views/grid_order.h"
 
 #include "tap.h"
 
@@ -83,9 +83,8 @@ static void choices(void)
     struct grid_column own[ARRAY_LEN(columns)];
 
     memcpy(own, columns, sizeof(own));
-    own[0].sorted = true;
     own[1].hidden = true;
-    is_text(drawn((struct grid){.columns = own, .width = 10}),
+    is_text(drawn((struct grid){.columns = own, .sorted = 1, .width = 10}),
             " calls  does\n"
             "     1  waits f…\n"
             "    22  runs\n"
@@ -204,8 +203,8 @@ static void colours(void)
 
     memcpy(own, columns, sizeof(own));
     own[0].paint = PAINT_DURATION;
-    own[0].sorted = own[1].hidden = true;
-    is_text(drawn((struct grid){.columns = own, .paint.on = true, .marked = 3}),
+    own[1].hidden = true;
+    is_text(drawn((struct grid){.columns = own, .sorted = 1, .paint.on = true, .marked = 3}),
             " \033[1mcalls\033[0m  \033[4mdoes\033[0m\n"
             "     \033[35m1\033[0m  waits for shop_stock\n"
             "    \033[35m22\033[0m  runs\n"
@@ -237,6 +236,87 @@ static void cuts(void)
     buf_release(&b);
 }
 
+/* ---- order ---- */
+
+static const char *const figures[][3] = {
+    {"b", "10", "z"},
+    {"a", "-3", ""},
+    {"c", "", "ä"},
+    {"d", "10", "a"},
+    {"(other)", "99", ""},
+    {"e", "2.5", "10"},
+    {"f", "9007199254740993", "Z"},
+    {"g", "9007199254740992", "9"},
+};
+static const struct grid_column sorted_columns[] = {
+    {.title = "key", .key = "key"},
+    {.title = "own time", .key = "time_us", .also = "spent", .number = true},
+    {.title = "text", .key = "text"},
+};
+static const struct grid_table sorted_table = GRID_TABLE(sorted_columns);
+
+static void put_figure(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    (void)data;
+    buf_puts(&cell->text, figures[row][column]);
+}
+
+/* Returns the first cells of the rows, in their order. */
+static const char *ordered(const char *given, struct grid_turn turn, size_t n, bool rest)
+{
+    static struct buf b;
+    struct grid g = {sorted_columns, ARRAY_LEN(sorted_columns), put_figure, NULL, n, .rest = rest};
+
+    buf_clear(&b);
+    grid_order(&g, &(struct grid_sort){given, &turn});
+    for (size_t i = 0; i < g.nrows; i++)
+        buf_puts(&b, figures[grid_row(&g, i)][0]);
+    grid_release(&g);
+    return buf_cstr(&b);
+}
+
+static void order(void)
+{
+    static const struct {
+        const char *given, *want, *about;
+    } cases[] = {
+        {NULL, "bacd", "without a column the rows stay as they are"},
+        {"time_us", "bdac", "the largest number comes first, a negative one last, and an unknown one behind it"},
+        {"time", "bdac", "the unit of a name may be missing"},
+        {"spent", "bdac", "a column has another name"},
+        {"own time", "bdac", "the title is a name, too"},
+        {"time_us:asc", "abdc", "equal rows keep their order in the other direction, and unknown ones stay last"},
+        {"time_us:desc", "bdac", "a direction that is the usual one"},
+        {"key", "abcd", "texts begin with the first"},
+        {"key:desc", "dcba", "and with the last"},
+        {"text", "dbca", "texts are in the order of Unicode"},
+        {"text:desc", "cbda", "and in the other one"},
+    };
+    struct grid_turn still = {0};
+    struct err e;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        is_text(ordered(cases[i].given, still, 4, false), cases[i].want, cases[i].about);
+    is_text(ordered("time:asc", still, 5, true), "abdc(other)", "the row of all others stays the last one");
+    is_text(ordered("time", still, ARRAY_LEN(figures), false), "fg(other)bdeac", "large numbers and fractions");
+    is_text(ordered("text:asc", still, ARRAY_LEN(figures), false), "gefdbca(other)",
+            "numbers come before texts, by value");
+
+    is_text(ordered("key", (struct grid_turn){1, false}, 4, false), "bdac", "a key goes to the next column");
+    is_text(ordered("key", (struct grid_turn){-1, false}, 4, false), "dbca", "and from the first to the last one");
+    is_text(ordered("key", (struct grid_turn){3, false}, 4, false), "abcd", "and around");
+    is_text(ordered("key", (struct grid_turn){0, true}, 4, false), "dcba", "a key reverses");
+    is_text(ordered(NULL, (struct grid_turn){1, true}, 4, false), "dcba",
+            "without a column the keys begin at the first");
+    is_text(ordered(NULL, (struct grid_turn){4, false}, 4, false), "bacd", "and come back to the usual order");
+
+    ok(grid_order_check(&sorted_table, "time:asc", &e), "a column and a direction are right");
+    ok(!grid_order_check(&sorted_table, "tim", &e), "another name is an error");
+    is_text(e.text, "--sort: no column 'tim'; the columns are key, time_us, text", "that lists the columns");
+    ok(!grid_order_check(&sorted_table, "key:up", &e), "another direction is an error");
+    ok(!grid_order_check(&sorted_table, "", &e) && !grid_order_check(&sorted_table, ":asc", &e), "so is no name");
+}
+
 int main(void)
 {
     widths();
@@ -246,5 +326,6 @@ int main(void)
     data();
     colours();
     cuts();
+    order();
     return tap_end();
 }
