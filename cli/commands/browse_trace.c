@@ -246,6 +246,7 @@ static bool check_options(const struct view_opts *view, struct err *e)
                         : view->by      ? "--by"
                         : view->fields  ? "--fields"
                         : view->format  ? "--format"
+                        : view->sort    ? "--sort"
                                         : NULL;
 
     if (!TOGETHER(e, KNOWN(BROWSE, true), KNOWN_TEXT(OTHER_VIEW, other)))

@@ -208,6 +208,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             screen_can(STDIN_FILENO, STDOUT_FILENO)) {
             table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
             o.table = &screen.table;
+            view.turn = &screen.refresh.turn;
         }
         view.servers = servers.count ? &servers : NULL;
         status = live_run(ctx, &o, "requests");

@@ -153,6 +153,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
                                  .unmatched = &unmatched};
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
+        view.turn = &screen.refresh.turn;
         const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
                            TOGETHER(&e, KNOWN(BROWSE, view.browse), KNOWN(COMMAND, rest != NULL),
                                     KNOWN_TEXT(RECORDER, recorder_option(&recorder))) &&

@@ -104,6 +104,8 @@ static const struct opt view_rows[] = {
     ROW('a', "append", NULL, OPT_FLAG, view_opts, append, "append to the files of -o instead of overwriting them"),
     ROW(0, "fields", "LIST", OPT_TEXT, view_opts, fields, "the columns of csv, tsv and text: time,pid,mfa,dur"),
     ROW(0, "format", "FORMAT", OPT_TEXT, view_opts, format, "the lines of text: '{time} {pid} {mfa}'"),
+    ROW(0, "sort", "COLUMN", OPT_TEXT, view_opts, sort,
+        "sort the rows of a table by this column, or by COLUMN:asc or COLUMN:desc"),
     ROW(0, "by", "KEYS:AGGREGATES", OPT_TEXT, view_opts, by,
         "count all events by keys, in a table: 'args[1]: count, max(dur)'"),
     LINE_ROWS,

@@ -11,6 +11,8 @@
 #define INTERVAL_LEAST 200
 
 static const char *const help_text[] = {
+    "  s  → ←     sort by the next column",
+    "  o          the other direction",
     "  p  space   pause",
     "  /          show only the rows with a text",
     "  q          quit, and print the whole table",
@@ -70,6 +72,8 @@ static bool screen_draw(void *data, bool fresh)
 
     s->refresh.dirty |= fresh;
     s->table.paused = s->refresh.paused;
+    s->table.again |= !s->refresh.next; /* a key has changed the order */
+    s->refresh.next = -1;
     refresh_draw(&s->refresh);
     return !s->refresh.done;
 }
@@ -84,13 +88,15 @@ void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name
     *s = (struct table_screen){
         .refresh = {.ctx = ctx,
                     .name = name,
-                    .keys = "q quit  p pause  / filter  h help",
+                    .keys = "q quit  s sort  o order  p pause  / filter  h help",
                     .help = help_text,
                     .data = s,
                     .title = table_screen_title,
                     .rows = table_screen_rows,
                     .key = table_screen_key,
                     .filters = true,
+                    .sorts = true,
+                    .next = -1,
                     .color = tty_colors(STDOUT_FILENO, (enum tty_color)color)},
         .table = {.data = s,
                   .interval_ms = interval_ns ? MAX(interval_ns / 1000000, INTERVAL_LEAST) : INTERVAL_MS,

@@ -500,7 +500,7 @@ static int repl_run(struct ctx *ctx, const struct cmd *self, char **argv)
                                      .what = WHAT_OPTS_INIT,
                                      .limit = LIMIT_OPTS_INIT,
                                      .recorder = RECORDER_OPTS_INIT,
-                                     .view = VIEW_OPTS_INIT},
+                                     .view = {.settings = true}},
                      }};
     struct repl_opts o = {.scrollback = 64 << 20};
     struct talk_opts talk = {0};

@@ -8,6 +8,7 @@
 #include "../events/order.h"
 #include "../fold/pairing.h"
 #include "../ground/mem.h"
+#include "../views/group_grid.h"
 #include "../views/line.h"
 #include "assert.h"
 #include "checkpoint.h"
@@ -119,11 +120,25 @@ static bool shows_calls(const struct pipeline *p)
     return has_view(p, SINK_CALL_ARGS);
 }
 
+/* Returns false, with an error, if --sort names no column of the tables of `by`. */
+static bool tables_sort(const struct pipeline *p, struct err *e)
+{
+    size_t n;
+    struct groups *const *tables = grouping_tables(p->grouping, &n);
+
+    for (size_t i = 0; i < p->nviews; i++) {
+        const struct view *v = &p->views[i].view;
+        if (v->type->flags & SINK_ROWS && v->look.sort.given && !group_grid_check(tables, n, v->look.sort.given, e))
+            return false;
+    }
+    return true;
+}
+
 static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_t n, struct err *e)
 {
     const bool replaces = own_specs(p) && p->o.by; /* --by replaces the clauses of recorded specs */
 
-    if (!grouping_specs(p->grouping, specs, replaces ? 0 : n, e))
+    if (!grouping_specs(p->grouping, specs, replaces ? 0 : n, e) || !tables_sort(p, e))
         return false;
     struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
 

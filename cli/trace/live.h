@@ -28,6 +28,7 @@ struct live_table {
     void (*close)(void *data);            /* gives the screen back; live_run() then prints the last table */
     bool if_counts;                       /* use the table only if the trace counts by keys and prints that table */
     bool paused;                          /* set by the command: `text` must stay the same */
+    bool again;                           /* set by the command: make `text` again at once, unless paused */
     struct buf text;
     const struct totals *totals;
     int64_t ran_ms;

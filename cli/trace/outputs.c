@@ -273,7 +273,8 @@ static bool check_look(const struct outputs *s, const struct view_opts *o, const
 {
     const struct sink_type *pairs = find_view(s, o, as, SINK_PAIRS);
 
-    return TOGETHER(e, KNOWN(FIELDS, o->fields), KNOWN(FORMAT, o->format),
+    return TOGETHER(e, KNOWN(FIELDS, o->fields), KNOWN(FORMAT, o->format), KNOWN(SORT, o->sort && !o->settings),
+                    KNOWN(SORT_VIEW, find_view(s, o, as, SINK_SORTS)),
                     KNOWN(FIELDS_VIEW, find_view(s, o, as, SINK_FIELDS)),
                     KNOWN(FORMAT_VIEW, find_view(s, o, as, SINK_FORMAT)), KNOWN_TEXT(PAIRS, pairs ? pairs->item : NULL),
                     KNOWN_TEXT(SELECT, o->wheres.count  ? "-e"
@@ -300,6 +301,7 @@ static struct look look_of(const struct view_opts *o)
         .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
         .fields = o->fields,
         .format = o->format,
+        .sort = {o->sort, o->turn},
         .servers = o->servers,
         .deaths = o->deaths,
     };

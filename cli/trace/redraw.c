@@ -37,8 +37,9 @@ bool redraw_step(struct redraw *r, struct pipeline *p, int64_t ran_ms, bool *ret
         t->open(t->data);
         r->due = loop_now();
     }
-    const bool due = loop_now() >= r->due;
+    const bool due = loop_now() >= r->due || t->again;
     *ret_fresh = due && !t->paused;
+    t->again = false;
     if (due)
         r->due = loop_now() + t->interval_ms;
     if (*ret_fresh) {

@@ -109,14 +109,17 @@ struct view_opts {
     bool json, summary;
     struct texts outputs;
     bool append;
-    const char *fields, *format;
+    const char *fields, *format, *sort;
     int terms; /* enum terms_style */
     bool elixir;
     struct texts greps, wheres;
     const char *by;     /* keys and aggregates that count all events; NULL: none */
     bool browse;        /* the events are shown in the list of `etrace browse` */
     const char *record; /* set by code: this file gets a recording, and standard output no view; NULL: no file */
-    bool live;          /* set by code: a table on the terminal is redrawn, which leaves the last column free */
+    bool settings; /* set by code: the options are settings of the interactive mode, and --sort is for its later tables
+                    */
+    const struct grid_turn *turn; /* set by code: what the keys of the screen change about `sort`; NULL: no screen */
+    bool live;   /* set by code: a table on the terminal is redrawn, which leaves the last column free */
     bool tables; /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
     bool invert;
     bool utc, relative, delta;

@@ -34,6 +34,8 @@ const struct together together_rows[] = {
      "add --as csv, or -o FILE.csv"},
     {BIT(FORMAT) | BIT(PAIRS), BIT(FORMAT_VIEW), "--format is for the lines of events, not of {1}s", NULL},
     {BIT(FORMAT), BIT(FORMAT_VIEW), "--format only works with the view text", NULL},
+    {BIT(SORT), BIT(SORT_VIEW), "--sort only works with tables: -c, 'by', and the views of requests",
+     "-c is a table of functions; each line of --json is one event, for jq or sort"},
     {BIT(SELECT) | BIT(PAIRS), 0, "{0} selects single events, but {a1} has several",
      "the command's own options select processes; each line of --json is one {1}, for jq or grep"},
     {BIT(BY) | BIT(PAIRS), 0, "--by counts events, but a view of {1}s is chosen", "--as table counts events"},

@@ -35,6 +35,8 @@ enum fact {
     FACT_FORMAT,
     FACT_FIELDS_VIEW, /* a view that reads --fields */
     FACT_FORMAT_VIEW, /* a view that reads --format */
+    FACT_SORT,        /* --sort */
+    FACT_SORT_VIEW,   /* a view that reads --sort */
     FACT_PAIRS,       /* a view whose items are made of several events; text: the name of an item */
     /* The traced events. */
     FACT_EXPRESSIONS, /* there is at least one expression */

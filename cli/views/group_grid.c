@@ -84,30 +84,60 @@ static void group_grid_figures(struct group_grid *x, size_t n)
     buf_release(&name);
 }
 
+/* Makes the columns, which depend only on the clause. */
+static void group_grid_columns(struct group_grid *x, bool nodes)
+{
+    const struct spec_by *by = x->g->by;
+
+    arena_init(&x->names);
+    x->grid.columns = x->columns;
+    x->columns[x->grid.ncolumns++] =
+        (struct grid_column){.title = "node", .key = "node", .paint = PAINT_FUN, .hidden = !nodes};
+    for (size_t i = 0; i < by->nkeys; i++) {
+        const char *name = arena_strndup(&x->names, by->keys[i].text.at, by->keys[i].text.len);
+        x->columns[x->grid.ncolumns++] = (struct grid_column){.title = name, .key = name, .paint = PAINT_FUN};
+    }
+    group_grid_figures(x, group_columns(x->g, false, x->figures));
+}
+
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes)
 {
     *x = (struct group_grid){.g = g, .printer = group_printer(g, look->terms)};
-    x->grid = (struct grid){x->columns,
-                            0,
-                            group_grid_put,
-                            x,
-                            g->n + (g->other.count > 0),
+    x->grid = (struct grid){.put = group_grid_put,
+                            .data = x,
+                            .nrows = g->n + (g->other.count > 0),
                             .width = look->width,
-                            .paint.on = look->colour};
-    arena_init(&x->names);
+                            .paint.on = look->colour,
+                            .rest = g->other.count > 0};
     groups_sort(g);
-    x->columns[x->grid.ncolumns++] =
-        (struct grid_column){.title = "node", .key = "node", .paint = PAINT_FUN, .hidden = !nodes};
-    for (size_t i = 0; i < g->by->nkeys; i++) {
-        const char *name = arena_strndup(&x->names, g->by->keys[i].text.at, g->by->keys[i].text.len);
-        x->columns[x->grid.ncolumns++] = (struct grid_column){.title = name, .key = name, .paint = PAINT_FUN};
+    group_grid_columns(x, nodes);
+    grid_order(&x->grid, &look->sort);
+}
+
+bool group_grid_check(struct groups *const *tables, size_t n, const char *sort, struct err *e)
+{
+    bool ok = !n;
+
+    for (size_t i = 0; i < n && !ok; i++) {
+        struct group_grid x = {.g = tables[i]};
+        group_grid_columns(&x, true);
+        ok = grid_order_check(&(struct grid_table){x.columns, x.grid.ncolumns}, sort, e);
+        group_grid_release(&x);
     }
-    group_grid_figures(x, group_columns(g, false, x->figures));
+    return ok;
+}
+
+const struct group *group_grid_row(const struct group_grid *x, size_t row)
+{
+    const size_t at = grid_row(&x->grid, row);
+
+    return at < x->g->n ? &x->g->items[at] : &x->g->other;
 }
 
 void group_grid_release(struct group_grid *x)
 {
     arena_release(&x->names);
+    grid_release(&x->grid);
 }
 
 void group_grid_put_name(const struct group_grid *x, const struct group *row, struct buf *to)

@@ -4,7 +4,7 @@
 #define ETRACE_GROUP_GRID_H
 
 #include "../ground/mem.h"
-#include "grid.h"
+#include "grid_order.h"
 #include "group_text.h"
 
 struct group_grid {
@@ -22,6 +22,9 @@ struct group_grid {
  */
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
 void group_grid_release(struct group_grid *x);
+/* Returns false, with an error, if no table has the column that --sort names. Returns true if there is no table. */
+bool group_grid_check(struct groups *const *tables, size_t n, const char *sort, struct err *e);
+const struct group *group_grid_row(const struct group_grid *x, size_t row); /* returns the group of a row of the grid */
 
 /* Appends the name of a row: the cells of its key, separated by two spaces. */
 void group_grid_put_name(const struct group_grid *x, const struct group *row, struct buf *to);

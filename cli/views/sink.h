@@ -11,6 +11,7 @@
 
 #include "../events/event.h"
 #include "../ground/err.h"
+#include "grid_order.h"
 
 struct spec;
 struct texts;
@@ -87,11 +88,12 @@ struct look {
     enum time_style time;
     enum terms_style terms;
     bool colour;
-    bool nodes;         /* show the node of each event; the pipeline sets it when a second node appears */
-    const char *fields; /* --fields: comma-separated names; NULL: the view's default */
-    const char *format; /* --format; NULL: none */
-    unsigned width;     /* columns of the terminal; 0: not a terminal */
-    const char *file;   /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
+    bool nodes;            /* show the node of each event; the pipeline sets it when a second node appears */
+    const char *fields;    /* --fields: comma-separated names; NULL: the view's default */
+    const char *format;    /* --format; NULL: none */
+    struct grid_sort sort; /* --sort, and the keys of the screen; only for views with SINK_SORTS */
+    unsigned width;        /* columns of the terminal; 0: not a terminal */
+    const char *file;      /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
     struct process_names *servers;     /* the views of requests show only requests to these processes; NULL: all */
     struct death_choice *deaths;       /* the exits that the views of exits show; NULL: those that are not normal */
     const struct event_sought *sought; /* the event that the view of one event shows */
@@ -123,14 +125,16 @@ enum sink_flags {
     SINK_ROWS = 1 << 14,      /* shows only the tables of `by`, so ETW_ROW can replace events */
     SINK_PAIRS = 1 << 15,     /* makes one item of several events, so a filter must not hide some of them */
     SINK_FOLDS = 1 << 16,     /* shows only figures of all events, so there is no rate limit by default */
+    SINK_SORTS = 1 << 17,     /* supports --sort */
 };
 
 struct sink_type {
     const char *name;       /* --as NAME */
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
-    const char *item;            /* SINK_PAIRS: the name of an item, which several events make together */
-    const char *without_results; /* how the view behaves if no expression asks for results; NULL: as usual */
+    const char *item;               /* SINK_PAIRS: the name of an item, which several events make together */
+    const struct grid_table *table; /* SINK_SORTS: the columns; NULL with SINK_ROWS, where `by` names the columns */
+    const char *without_results;    /* how the view behaves if no expression asks for results; NULL: as usual */
     unsigned flags;
     size_t size; /* size of the struct of the sink, which begins with a struct sink; its memory is zeroed */
     bool (*open)(struct sink *s, struct err *e); /* `out` and `look` are set; returns false with an error in `e` */

@@ -3,6 +3,7 @@
 #include "../ground/json.h"
 #include "missing.h"
 #include "request_each.h"
+#include "request_grid.h"
 #include "request_text.h"
 
 /* Writes a time, or nothing if it is unknown. */
@@ -162,11 +163,14 @@ static void put_json_missing(struct request_view *q, struct buf *to, const struc
 static void end_requestjson(struct sink *sink, const struct totals *totals)
 {
     struct request_view *q = (struct request_view *)sink;
+    struct request_grid x;
 
     request_rows_open(&q->rows);
     request_pairs_end(&q->pairs);
-    for (size_t i = 0; i < q->rows.n; i++)
-        put_json_row(q, sink->out, &q->rows.items[i]);
+    request_grid_init(&x, q);
+    for (size_t i = 0; i < x.grid.nrows; i++)
+        put_json_row(q, sink->out, request_grid_row(&x, i));
+    grid_release(&x.grid);
     put_json_missing(q, sink->out, totals);
 }
 
@@ -176,7 +180,8 @@ const struct sink_type sink_requestjson = {
     .about = "one JSON object for each request, and one for each shape",
     .item = "request",
     .size = sizeof(struct request_view),
-    .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
+    .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS | SINK_SORTS,
+    .table = &request_table,
     .open = open_requestjson,
     .event = request_view_event,
     .end = end_requestjson,

@@ -47,6 +47,8 @@ static const struct grid_column columns[COLUMNS] = {
     [COL_FUNCTION] = {.title = "function", .keep = GRID_WHOLE, .paint = PAINT_FUN},
 };
 
+static const struct grid_table summary_table = GRID_TABLE(columns);
+
 static void summary_put_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
     const struct stat *t = &((const struct summary *)data)->stats.items[row];
@@ -55,16 +57,20 @@ static void summary_put_cell(const void *data, size_t row, size_t column, struct
     if (column == COL_FUNCTION) {
         stat_name(t, to);
     } else if (column <= COL_UNTIMED) {
-        if (t->estimated && column != COL_ERRORS)
+        if (t->estimated && column != COL_ERRORS && cell->as == GRID_TEXT)
             buf_char(to, '~');
         print_u64(to, column == COL_CALLS    ? stat_calls(t)
                       : column == COL_ERRORS ? t->errors
                                              : stat_calls(t) - MIN(t->timed, stat_calls(t)));
     } else if (t->timed) {
-        print_duration(to, (int64_t)(column == COL_TOTAL  ? t->total_ns
-                                     : column == COL_MEAN ? t->total_ns / t->timed
-                                     : column == COL_MAX  ? t->max_ns
-                                                          : stat_percentile(t, column == COL_P50 ? 50 : 99)));
+        const uint64_t ns = column == COL_TOTAL  ? t->total_ns
+                            : column == COL_MEAN ? t->total_ns / t->timed
+                            : column == COL_MAX  ? t->max_ns
+                                                 : stat_percentile(t, column == COL_P50 ? 50 : 99);
+        if (cell->as == GRID_TEXT)
+            print_duration(to, (int64_t)ns);
+        else
+            print_u64(to, ns);
     }
 }
 
@@ -92,7 +98,7 @@ static void end_summary(struct sink *sink, const struct totals *totals)
     struct summary *s = (struct summary *)sink;
     struct buf *to = sink->out;
     struct grid_column own[COLUMNS];
-    const struct grid g =
+    struct grid g =
         {own, COLUMNS, summary_put_cell, s, s->stats.n, .width = sink->look.width, .paint.on = sink->look.colour};
 
     stats_sort(&s->stats);
@@ -100,7 +106,9 @@ static void end_summary(struct sink *sink, const struct totals *totals)
     own[COL_UNTIMED].hidden = !partly_timed(s);
     if (sink->look.nodes)
         own[COL_FUNCTION].title = "node function";
+    grid_order(&g, &sink->look.sort);
     grid_text(&g, "\n", to);
+    grid_release(&g);
     for (size_t i = 0; i < s->stats.n; i++)
         if (s->stats.items[i].estimated) {
             buf_puts(to, "~: estimated, because counting all calls would take more than --overhead allows\n");
@@ -122,7 +130,8 @@ const struct sink_type sink_summary = {
     .about = "calls, errors, total, mean, p50, p99, max of each function",
     .without_results = "has no durations",
     .size = sizeof(struct summary),
-    .flags = SINK_FIGURES | SINK_AGAIN | SINK_FOLDS,
+    .flags = SINK_FIGURES | SINK_AGAIN | SINK_FOLDS | SINK_SORTS,
+    .table = &summary_table,
     .event = event_summary,
     .end = end_summary,
     .release = release_summary,

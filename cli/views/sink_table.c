@@ -109,9 +109,8 @@ static void end_table(struct sink *sink, const struct totals *totals)
             buf_char(sink->out, '\n');
         }
         grid_text(&x.grid, "\n", sink->out);
-        for (size_t k = 0; k < g->n; k++)
-            put_histograms(&x, &g->items[k], sink->out);
-        put_histograms(&x, &g->other, sink->out);
+        for (size_t k = 0; k < x.grid.nrows; k++)
+            put_histograms(&x, group_grid_row(&x, k), sink->out);
         put_notes(sink->out, g);
         group_grid_release(&x);
     }
@@ -122,6 +121,6 @@ const struct sink_type sink_table = {
     .name = "table",
     .about = "the events that 'by' counts, a row for each key",
     .size = sizeof(struct sink),
-    .flags = SINK_AGAIN | SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
+    .flags = SINK_AGAIN | SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS | SINK_SORTS,
     .end = end_table,
 };

@@ -29,7 +29,7 @@ const struct sink_type sink_tablecsv = {
     .extensions = ".csv",
     .about = "the table of 'by' with columns for spreadsheets",
     .size = sizeof(struct sink),
-    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
+    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS | SINK_SORTS,
     .end = end_tablecsv,
 };
 
@@ -38,6 +38,6 @@ const struct sink_type sink_tabletsv = {
     .extensions = ".tsv",
     .about = "the same, separated by tabs",
     .size = sizeof(struct sink),
-    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
+    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS | SINK_SORTS,
     .end = end_tabletsv,
 };

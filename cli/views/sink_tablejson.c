@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tablejson view: a JSON object for each key of the tables, and one for each table with what is missing. */
 #include "../erlang/term_json.h"
-#include "group_text.h"
+#include "group_grid.h"
 #include "missing.h"
 
 #define REST "_us" /* suffix for the names of values that are microseconds */
@@ -171,11 +171,11 @@ static void end_tablejson(struct sink *sink, const struct totals *totals)
 
     for (size_t i = 0; i < totals->ngroups; i++) {
         struct groups *g = totals->groups[i];
-        groups_sort(g);
-        for (size_t k = 0; k < g->n; k++)
-            tablejson_row(t, g, &g->items[k]);
-        if (g->other.count)
-            tablejson_row(t, g, &g->other);
+        struct group_grid x;
+        group_grid_init(&x, g, &sink->look, true);
+        for (size_t k = 0; k < x.grid.nrows; k++)
+            tablejson_row(t, g, group_grid_row(&x, k));
+        group_grid_release(&x);
         put_end(sink->out, g, totals);
     }
 }
@@ -185,7 +185,7 @@ const struct sink_type sink_tablejson = {
     .extensions = ".json .ndjson",
     .about = "one JSON object for each key that 'by' counts",
     .size = sizeof(struct table_json),
-    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS,
+    .flags = SINK_ALONE | SINK_ANONYMOUS | SINK_ROWS | SINK_FOLDS | SINK_SORTS,
     .end = end_tablejson,
     .release = release_tablejson,
 };

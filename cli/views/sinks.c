@@ -18,6 +18,8 @@ const struct sink_type *const sink_types[] = {
 
 struct sink *sink_open(const struct sink_type *type, const struct look *look, struct buf *out, struct err *e)
 {
+    if (type->table && look->sort.given && !grid_order_check(type->table, look->sort.given, e))
+        return NULL;
     struct sink *s = mem_zalloc(type->size);
 
     s->type = type;
