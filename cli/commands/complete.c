@@ -36,6 +36,7 @@ struct editor {
     const struct cmd *cmd; /* the command in the line; trace if the line has none */
     bool named;            /* the line names a command or a view */
     const char *node;
+    const char *view;       /* the view that the line names; NULL: none */
     struct node_opts opts;  /* the options in the line that say how to attach to the node */
     const struct opt *open; /* the option whose value is being typed */
     bool command;           /* the cursor is after `--` */
@@ -91,6 +92,8 @@ static void set_value(struct editor *l, const struct opt *o, const char *value)
 {
     if (complete_is(o, "node"))
         l->node = value;
+    else if (complete_is(o, "as"))
+        l->view = value;
     else if (of_node(o) && o->type == OPT_TEXT)
         *(const char **)((char *)&l->opts + o->offset) = value;
 }
@@ -135,6 +138,7 @@ static struct editor read_line(const char *const *words, size_t count)
 
     if (count && (l.named = cmd_find(words[0]) || sink_by_name(words[0])))
         l.cmd = cmd_find(words[0]) ? cmd_find(words[0]) : &cmd_trace;
+    l.view = l.named && sink_by_name(words[0]) ? words[0] : NULL;
     for (size_t i = l.named; i < count && !l.command; i++) {
         if (l.open) {
             set_value(&l, l.open, words[i]);
@@ -558,6 +562,26 @@ static void offer_processes(const struct editor *l, const char *current, struct 
     offer_list(words, ARRAY_LEN(words), current, 0, ret);
 }
 
+/* Offers the columns of the table that the command, or the view of standard output, prints. */
+static void offer_columns(const struct editor *l, const struct opt *o, const char *current, struct buf *ret)
+{
+    const char *view = l->cmd == &cmd_requests ? "requests" : l->view ? l->view : "summary";
+    const struct sink_type *type = sink_by_name(view);
+    const struct grid_table *table = o->table ? o->table : type ? type->table : NULL;
+    struct buf names = {0};
+    char *at, *name;
+
+    if (!table)
+        return;
+    grid_column_names(table, "\n", &names);
+    buf_puts(&names, "\n");
+    buf_char(&names, 0);
+    for (at = names.data; (name = next_line(&at));)
+        if (complete_is_plain(name))
+            offer_line(ret, current, "%s", name);
+    buf_release(&names);
+}
+
 static void offer_value(const struct editor *l, const struct opt *o, const char *current, const char *before,
                         struct buf *ret)
 {
@@ -574,6 +598,8 @@ static void offer_value(const struct editor *l, const struct opt *o, const char 
     else if (complete_is(o, "as"))
         for (const struct sink_type *const *t = sink_types; *t; t++)
             offer_line(&plain, current, "%s", (*t)->name);
+    else if (complete_is(o, "sort"))
+        offer_columns(l, o, current, &plain);
     else if (complete_is(o, "dump"))
         for (size_t i = 0; i < LANG_PASSES; i++)
             offer_line(&plain, current, "%s", lang_pass(i)->name);
