@@ -11,16 +11,33 @@
 #include "../ground/tty.h"
 #include "../trace/arg_names.h"
 #include "../trace/request.h"
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "cmd.h"
 
 #define NAMED_MOST 2000 /* limit for the number of functions whose arguments are named without --args */
 #define CHUNK_MOST (16u << 20)
 #define BACKLOG_FULL (1u << 20)
 
+enum { COL_AT, COL_NODE, COL_M, COL_F, COL_A, COL_EXPORTED, COL_ARGS, COL_FUNCTION, COL_DETAILS, COLUMNS };
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_AT] = {.title = "", .keep = GRID_WHOLE},
+    [COL_NODE] = {.key = "node"},
+    [COL_M] = {.key = "m"},
+    [COL_F] = {.key = "f"},
+    [COL_A] = {.key = "a", .number = true},
+    [COL_EXPORTED] = {.key = "exported", .number = true},
+    [COL_ARGS] = {.key = "args"},
+    [COL_FUNCTION] = {.title = "", .least = 40, .keep = GRID_WHOLE},
+    [COL_DETAILS] = {.title = "", .wraps = true},
+};
+
+static const struct grid_table ls_table = GRID_TABLE(columns);
+
 struct ls_opts {
     bool json, args, no_args;
     int as; /* enum grid_as */
+    const char *sort;
     struct texts files;
     bool allow_empty;
 };
@@ -31,6 +48,7 @@ static const struct opt rows[] = {
     ROW(0, "no-args", NULL, OPT_FLAG, no_args, "do not print the names of arguments"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
     ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
+    OPT_SORT(struct ls_opts, sort, "module by module", &ls_table),
     ROW('f', "file", "FILE", OPT_TEXTS, files, "read selectors from a file; - is standard input"),
     ROW(0, "allow-empty", NULL, OPT_FLAG, allow_empty, "do not fail if no function matches"),
 };
@@ -40,10 +58,10 @@ struct ls_row {
     const struct fun *fun;
     int64_t arity;
     bool exported;
-    const struct arg_name *args; /* NULL: the names are unknown or not wanted */
+    const char *args; /* in ls.texts; NULL: the names are unknown or not wanted */
 };
 
-/* The state of the command. `rows` and `names` are about one module at a time. */
+/* The state of the command. `names` is about one module at a time, and so is `rows` unless --sort collects a node. */
 struct ls {
     struct ctx *ctx;
     const struct ls_opts *o;
@@ -53,6 +71,7 @@ struct ls {
     struct buf module; /* the module that `names` is about */
     struct ls_row *rows;
     size_t n, cap;
+    struct arena texts;
     bool begun; /* some rows were printed already */
 };
 
@@ -101,20 +120,6 @@ static void begin_module(struct ls *l, struct peer *p, struct str module, bool n
 
 /* ---- rows ---- */
 
-enum { COL_AT, COL_NODE, COL_M, COL_F, COL_A, COL_EXPORTED, COL_ARGS, COL_FUNCTION, COL_DETAILS, COLUMNS };
-
-static const struct grid_column columns[COLUMNS] = {
-    [COL_AT] = {.title = "", .keep = GRID_WHOLE},
-    [COL_NODE] = {.key = "node"},
-    [COL_M] = {.key = "m"},
-    [COL_F] = {.key = "f"},
-    [COL_A] = {.key = "a", .number = true},
-    [COL_EXPORTED] = {.key = "exported", .number = true},
-    [COL_ARGS] = {.key = "args"},
-    [COL_FUNCTION] = {.title = "", .least = 40, .keep = GRID_WHOLE},
-    [COL_DETAILS] = {.title = "", .wraps = true},
-};
-
 struct ls_rows {
     const char *node;
     const struct ls_row *items;
@@ -144,7 +149,7 @@ static void ls_put_cell(const void *data, size_t row, size_t column, struct grid
         break;
     case COL_ARGS:
         if (x->args)
-            grid_put_name(cell, raw_of(x->args->text));
+            grid_put_name(cell, raw_text(x->args));
         break;
     case COL_FUNCTION:
         buf_str(&cell->text, fun_text(x->fun));
@@ -153,7 +158,7 @@ static void ls_put_cell(const void *data, size_t row, size_t column, struct grid
     default:
         buf_puts(&cell->text, x->exported ? "" : x->args ? "local " : "local");
         if (x->args)
-            buf_printf(&cell->text, "(%.*s)", (int)x->args->text.len, x->args->text.at);
+            buf_printf(&cell->text, "(%s)", x->args);
         break;
     }
 }
@@ -169,7 +174,11 @@ static void ls_print(struct ls *l, const char *node)
     memcpy(own, columns, sizeof(own));
     own[COL_AT].hidden = l->request.peers.count == 1;
     g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
+    grid_order(&g, &(struct grid_sort){l->o->sort, NULL});
     grid_print(&g, (enum grid_as)l->o->as, "function", &b);
+    grid_release(&g);
+    arena_release(&l->texts);
+    arena_init(&l->texts);
     l->begun = true;
     l->n = 0;
     out_take(l->ctx->out, &b);
@@ -221,14 +230,17 @@ static bool show_page(struct ls *l, struct peer *p, struct etf page, size_t n, b
         if (!fun)
             continue;
         if (!str_same(buf_view(&l->module), buf_view(&at->module))) {
-            ls_print(l, node);
+            if (!l->o->sort)
+                ls_print(l, node);
             begin_module(l, p, buf_view(&at->module), named);
         }
         l->rows = mem_grow(l->rows, &l->cap, l->n + 1, sizeof(*l->rows));
+        const struct arg_name *args = arg_names_find(&l->names, buf_view(&at->function), (int)at->arity);
         l->rows[l->n++] = (struct ls_row){fun, at->arity, at->exported,
-                                          arg_names_find(&l->names, buf_view(&at->function), (int)at->arity)};
+                                          args ? arena_strndup(&l->texts, args->text.at, args->text.len) : NULL};
     }
-    ls_print(l, node);
+    if (!l->o->sort)
+        ls_print(l, node);
     return ok;
 }
 
@@ -270,6 +282,8 @@ static bool cmd_ls_list(struct ls *l, struct peer *p, struct str selection, stru
         if (!ok)
             err_set(e, ERR_RUN, "the node's list of functions is malformed");
     }
+    if (l->o->sort && ok)
+        ls_print(l, session_node(p->session)->name);
     buf_release(&at.module);
     buf_release(&at.function);
     buf_release(&request);
@@ -287,6 +301,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     int status = 0;
 
     arena_init(&arena);
+    arena_init(&l.texts);
     funs_init(&l.funs);
     arg_names_init(&l.names);
     bool ok = request_check(ctx, &what, words, &arena, &texts, &e) && request_open(&l.request, ctx, node, &e);
@@ -308,6 +323,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     request_close(&l.request);
     texts_release(&texts);
     arena_release(&arena);
+    arena_release(&l.texts);
     arg_names_release(&l.names);
     funs_release(&l.funs);
     buf_release(&l.module);

@@ -19,7 +19,7 @@
 #include "../node/ssh_find.h"
 #include "../node/vms.h"
 #include "../trace/target.h"
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "cmd.h"
 
 #define HOST_MS 2000
@@ -27,8 +27,41 @@
 #define AT_ONCE 32         /* limit for the number of nodes that are tried at the same time */
 #define TLS_SILENT_MS 1000 /* after this time without an answer over TLS, the node is also tried without TLS */
 
+enum {
+    COL_NODE,
+    COL_HOST,
+    COL_PORT,
+    COL_PID,
+    COL_OTP,
+    COL_EPMD,
+    COL_REACHABLE,
+    COL_TLS,
+    COL_ATTACH,
+    COL_REASON,
+    COL_HINT,
+    COL_STATE,
+    COLUMNS
+};
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_NODE] = {.title = "NODE", .key = "node", .least = 24, .keep = GRID_WHOLE},
+    [COL_HOST] = {.key = "host"},
+    [COL_PORT] = {.title = "PORT", .key = "port", .number = true, .least = 5, .rank = 1},
+    [COL_PID] = {.title = "PID", .key = "os_pid", .number = true, .least = 7, .rank = 3},
+    [COL_OTP] = {.title = "OTP", .key = "otp", .number = true, .rank = 2},
+    [COL_EPMD] = {.key = "epmd", .number = true},
+    [COL_REACHABLE] = {.key = "reachable", .number = true},
+    [COL_TLS] = {.key = "tls", .number = true},
+    [COL_ATTACH] = {.key = "attach"},
+    [COL_REASON] = {.key = "reason"},
+    [COL_HINT] = {.key = "hint"},
+    [COL_STATE] = {.title = "STATE", .also = "state", .wraps = true},
+};
+
+static const struct grid_table nodes_table = GRID_TABLE(columns);
+
 struct nodes_opts {
-    const char *cookie_file, *ssh;
+    const char *cookie_file, *ssh, *sort;
     bool json;
     int as;                /* enum grid_as */
     struct node_opts node; /* only its TLS options are used */
@@ -41,6 +74,7 @@ static const struct opt rows[] = {
     ROW(0, "ssh", "[USER@]HOST", OPT_TEXT, ssh, "log in to this host with ssh and list the nodes there"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
     ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: a table (text), --json, or columns for spreadsheets"),
+    OPT_SORT(struct nodes_opts, sort, "epmd's nodes first", &nodes_table),
 };
 static const struct opt_group nodes_group = {"Options", rows, ARRAY_LEN(rows)};
 
@@ -85,37 +119,6 @@ static int port_of(const struct entry *n)
 }
 
 /* ---- the table ---- */
-
-enum {
-    COL_NODE,
-    COL_HOST,
-    COL_PORT,
-    COL_PID,
-    COL_OTP,
-    COL_EPMD,
-    COL_REACHABLE,
-    COL_TLS,
-    COL_ATTACH,
-    COL_REASON,
-    COL_HINT,
-    COL_STATE,
-    COLUMNS
-};
-
-static const struct grid_column columns[COLUMNS] = {
-    [COL_NODE] = {.title = "NODE", .key = "node", .least = 24, .keep = GRID_WHOLE},
-    [COL_HOST] = {.key = "host"},
-    [COL_PORT] = {.title = "PORT", .key = "port", .number = true, .least = 5, .rank = 1},
-    [COL_PID] = {.title = "PID", .key = "os_pid", .number = true, .least = 7, .rank = 3},
-    [COL_OTP] = {.title = "OTP", .key = "otp", .number = true, .rank = 2},
-    [COL_EPMD] = {.key = "epmd", .number = true},
-    [COL_REACHABLE] = {.key = "reachable", .number = true},
-    [COL_TLS] = {.key = "tls", .number = true},
-    [COL_ATTACH] = {.key = "attach"},
-    [COL_REASON] = {.key = "reason"},
-    [COL_HINT] = {.key = "hint"},
-    [COL_STATE] = {.title = "STATE", .wraps = true},
-};
 
 struct nodes_rows {
     const struct listing *listing;
@@ -222,7 +225,9 @@ static void nodes_print(struct listing *l, const char *host, const struct trial 
     struct buf b = {0};
 
     g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
+    grid_order(&g, &(struct grid_sort){l->o->sort, NULL});
     grid_print(&g, (enum grid_as)l->o->as, "node", &b);
+    grid_release(&g);
     out_take(l->ctx->out, &b);
     buf_release(&b);
     l->count += n;
@@ -422,11 +427,10 @@ static void begin_trial(struct listing *l, struct trial *t, const char *host, bo
         knock_at(l, t, ASKED, at);
 }
 
-/* Tries to connect to the nodes, at most AT_ONCE at the same time, and prints them in the order of `entries`. */
+/* Tries to connect to the nodes at the same time. */
 static void try_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
-                      const struct entry *entries, size_t n)
+                      const struct entry *entries, struct trial *trials, size_t n)
 {
-    struct trial *trials = mem_zalloc(n * sizeof *trials);
     size_t left = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -442,7 +446,25 @@ static void try_nodes(struct listing *l, const char *host, bool local, const str
     }
     for (size_t i = 0; i < n; i++)
         nodes_finish(l, &trials[i]);
-    nodes_print(l, host, trials, n);
+}
+
+/* Prints the nodes in the order of `entries` as soon as AT_ONCE of them are known, or all together with --sort. */
+static void list_nodes(struct listing *l, const char *host, bool local, const struct addr *at,
+                       const struct entry *entries, size_t n)
+{
+    struct trial *trials = mem_zalloc((n + 1) * sizeof *trials);
+    size_t done = 0, printed = 0;
+
+    while (done < n && !l->ctx->interrupts) {
+        const size_t some = MIN(n - done, AT_ONCE);
+        try_nodes(l, host, local, at, entries + done, trials + done, some);
+        done += some;
+        if (done == n || !l->o->sort) {
+            nodes_print(l, host, trials + printed, done - printed);
+            printed = done;
+        }
+        loop_step(&l->ctx->loop, 0); /* handles signals that have arrived */
+    }
     free(trials);
 }
 
@@ -550,10 +572,7 @@ static bool list_host(struct listing *l, const char *host, struct err *e)
     struct entry *all = entries_of(&h, &n);
     if (h.answer == EPMD_NO_DAEMON && !n)
         ctx_say(l->ctx, "%s: no epmd runs there (port %d), so there is no named node", host, epmd_port());
-    for (size_t i = 0; i < n && !l->ctx->interrupts; i += AT_ONCE) {
-        try_nodes(l, host, local, &h.addrs.items[0], all + i, MIN(n - i, AT_ONCE));
-        loop_step(&l->ctx->loop, 0); /* handles signals that have arrived */
-    }
+    list_nodes(l, host, local, &h.addrs.items[0], all, n);
     if (h.answer == EPMD_OK && !n)
         ctx_say(l->ctx, "%s: epmd runs, but knows no node", host);
     free(all);

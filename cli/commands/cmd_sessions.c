@@ -12,11 +12,50 @@
 #include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../trace/request.h"
-#include "../views/grid.h"
+#include "../views/grid_order.h"
 #include "cmd.h"
 
+enum {
+    COL_NODE,
+    COL_ID,
+    COL_NAME,
+    COL_CLIENT,
+    COL_AGE,
+    COL_FUNCTIONS,
+    COL_PROCESSES,
+    COL_PORTS,
+    COL_SOME_FUNCTIONS,
+    COL_SOME_PROCESSES,
+    COL_FLAGS,
+    COL_EVENTS,
+    COL_TRACER,
+    COL_COMPLETE,
+    COL_CONTENTS,
+    COLUMNS
+};
+
+static const struct grid_column columns[COLUMNS] = {
+    [COL_NODE] = {.key = "node"},
+    [COL_ID] = {.title = "", .key = "id", .number = true, .least = 5},
+    [COL_NAME] = {.title = "", .key = "name", .least = 8, .keep = GRID_WHOLE},
+    [COL_CLIENT] = {.key = "client"},
+    [COL_AGE] = {.key = "age_s", .number = true},
+    [COL_FUNCTIONS] = {.key = "functions", .number = true},
+    [COL_PROCESSES] = {.key = "processes", .number = true},
+    [COL_PORTS] = {.key = "ports", .number = true},
+    [COL_SOME_FUNCTIONS] = {.key = "some_functions"},
+    [COL_SOME_PROCESSES] = {.key = "some_processes"},
+    [COL_FLAGS] = {.key = "flags"},
+    [COL_EVENTS] = {.key = "events"},
+    [COL_TRACER] = {.key = "tracer"},
+    [COL_COMPLETE] = {.key = "complete", .number = true},
+    [COL_CONTENTS] = {.title = "", .wraps = true},
+};
+
+static const struct grid_table sessions_table = GRID_TABLE(columns);
+
 struct sessions_opts {
-    const char *destroy;
+    const char *destroy, *sort;
     bool yes, json;
     int as; /* enum grid_as */
 };
@@ -27,6 +66,7 @@ static const struct opt rows[] = {
     ROW('y', "yes", NULL, OPT_FLAG, yes, "do not ask"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line"),
     ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
+    OPT_SORT(struct sessions_opts, sort, "as the node lists them", &sessions_table),
 };
 static const struct opt_group sessions_group = {"Sessions", rows, ARRAY_LEN(rows)};
 
@@ -142,43 +182,6 @@ static void put_contents(struct buf *b, const struct row *x)
 
 /* ---- the table ---- */
 
-enum {
-    COL_NODE,
-    COL_ID,
-    COL_NAME,
-    COL_CLIENT,
-    COL_AGE,
-    COL_FUNCTIONS,
-    COL_PROCESSES,
-    COL_PORTS,
-    COL_SOME_FUNCTIONS,
-    COL_SOME_PROCESSES,
-    COL_FLAGS,
-    COL_EVENTS,
-    COL_TRACER,
-    COL_COMPLETE,
-    COL_CONTENTS,
-    COLUMNS
-};
-
-static const struct grid_column columns[COLUMNS] = {
-    [COL_NODE] = {.key = "node"},
-    [COL_ID] = {.title = "", .key = "id", .number = true, .least = 5},
-    [COL_NAME] = {.title = "", .key = "name", .least = 8, .keep = GRID_WHOLE},
-    [COL_CLIENT] = {.key = "client"},
-    [COL_AGE] = {.key = "age_s", .number = true},
-    [COL_FUNCTIONS] = {.key = "functions", .number = true},
-    [COL_PROCESSES] = {.key = "processes", .number = true},
-    [COL_PORTS] = {.key = "ports", .number = true},
-    [COL_SOME_FUNCTIONS] = {.key = "some_functions"},
-    [COL_SOME_PROCESSES] = {.key = "some_processes"},
-    [COL_FLAGS] = {.key = "flags"},
-    [COL_EVENTS] = {.key = "events"},
-    [COL_TRACER] = {.key = "tracer"},
-    [COL_COMPLETE] = {.key = "complete", .number = true},
-    [COL_CONTENTS] = {.title = "", .wraps = true},
-};
-
 struct sessions_rows {
     const char *node;
     struct row *items;
@@ -267,15 +270,18 @@ static void sessions_put_cell(const void *data, size_t row, size_t column, struc
 }
 
 /* Prints the sessions of a node. `first`: no other node was printed before. `several`: print the name of the node. */
-static void sessions_print(struct ctx *ctx, const struct sessions_rows *x, enum grid_as as, bool first, bool several)
+static void sessions_print(struct ctx *ctx, const struct sessions_opts *o, const struct sessions_rows *x, bool first,
+                           bool several)
 {
     struct grid g = {columns, COLUMNS, sessions_put_cell, x, x->n, .continued = !first};
     struct buf b = {0};
 
     g.width = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0;
-    if (several && x->n && as == GRID_TEXT)
+    if (several && x->n && o->as == GRID_TEXT)
         buf_printf(&b, "%s\n", x->node);
-    grid_print(&g, as, "session", &b);
+    grid_order(&g, &(struct grid_sort){o->sort, NULL});
+    grid_print(&g, (enum grid_as)o->as, "session", &b);
+    grid_release(&g);
     out_take(ctx->out, &b);
     buf_release(&b);
 }
@@ -373,7 +379,7 @@ static bool one_node(struct ctx *ctx, const struct sessions_opts *o, struct requ
     if (ok && o->destroy)
         ok = sessions_destroy(ctx, a, p, id, &x, o->yes, e);
     else if (ok)
-        sessions_print(ctx, &x, (enum grid_as)o->as, !p->index, a->peers.count > 1);
+        sessions_print(ctx, o, &x, !p->index, a->peers.count > 1);
     free(x.items);
     buf_release(&answer);
     return ok;

@@ -47,7 +47,7 @@ struct stacks_opts {
     /* share: limit for the load, in hundredths of a percent of a core; 0: not given */
     int64_t for_ns, interval_ns, rows, share;
     struct texts outputs;
-    const char *as;
+    const char *as, *sort;
     bool json, once, all, running;
     int color;
 };
@@ -64,6 +64,7 @@ static const struct opt rows[] = {
     ROW(0, "running", NULL, OPT_FLAG, running, "only processes that run or could run"),
     ROW('v', "verbose", NULL, OPT_FLAG, all,
         "a line for each stack of idle processes, too, and more of their processes"),
+    OPT_SORT(struct stacks_opts, sort, "the most frequent first, idle ones last", &stack_columns),
     ROW(0, "rows", "N", OPT_POSITIVE, rows, "print at most N stacks (default all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
     ROW('o', "output", "FILE", OPT_TEXTS, outputs,
@@ -364,6 +365,7 @@ static struct stack_table table_of(const struct stacks_run *x)
         .groups = x->refresh.live ? &x->shown : &x->groups,
         .names = x->names,
         .nnodes = x->peers.count,
+        .sort = {x->o->sort, &x->refresh.turn},
         .samples = x->o->for_ns > 0,
         .all = x->all,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
@@ -501,6 +503,8 @@ static const char *const help_text[] = {
     "  t  Enter   leave, and trace the calls of its innermost function that is not",
     "             of OTP or Elixir, in its processes; without one, their messages;",
     "             of more than four idle processes, show their stacks",
+    "  s  → ←     sort by the next column: count, status, time waited, node, stack",
+    "  o          the other direction",
     "  v          show each stack of idle processes, and more of their processes",
     "  p  space   pause",
     "  h  ?       show this help",
@@ -707,7 +711,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "stacks",
-        .keys = "q quit  / filter  ↑↓ choose  t trace  v all  p pause  h help",
+        .keys = "q quit  s sort  o order  / filter  ↑↓ choose  t trace  v all  p pause  h help",
         .help = help_text,
         .data = &x,
         .title = stacks_live_title,
@@ -715,6 +719,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
         .key = stacks_on_key,
         .filters = true,
         .chooses = true,
+        .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
     funs_init(&x.funs);

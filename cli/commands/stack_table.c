@@ -7,7 +7,6 @@
 #include "../erlang/term_print.h"
 #include "../ground/json.h"
 #include "../ground/mem.h"
-#include "../views/grid.h"
 #include "refresh.h"
 
 /* ---- lines ---- */
@@ -53,6 +52,7 @@ static int shown_order(const void *a, const void *b)
 }
 
 static bool line_admits(const struct stack_table *t, const struct stack_line *x);
+static void lines_sort(const struct stack_table *t, struct stack_lines *l);
 
 struct stack_lines stack_lines(const struct stack_table *t)
 {
@@ -87,6 +87,7 @@ struct stack_lines stack_lines(const struct stack_table *t)
             l.items[l.count++] = line;
     }
     qsort(l.items, l.count, sizeof(*l.items), shown_order);
+    lines_sort(t, &l);
     free(placed);
     return l;
 }
@@ -281,13 +282,26 @@ static const char *line_status(const struct stack_line *x)
     return x->behaviour ? "idle" : x->stack->status;
 }
 
-enum stack_column { STACK_COL_STATUS, STACK_COL_NODE, STACK_COL_STACK, STACK_COLUMNS };
-
-static const struct grid_column stack_columns[STACK_COLUMNS] = {
-    [STACK_COL_STATUS] = {.title = "", .least = COUNT_WIDTH + STATUS_WIDTH, .paint = PAINT_DURATION},
-    [STACK_COL_NODE] = {.title = "", .rank = 1, .paint = PAINT_NODE},
-    [STACK_COL_STACK] = {.title = "", .paint = PAINT_FUN},
+enum stack_column {
+    STACK_COL_COUNT,
+    STACK_COL_STATE,
+    STACK_COL_WAITED,
+    STACK_COL_STATUS, /* the count and the state, for people */
+    STACK_COL_NODE,
+    STACK_COL_STACK,
+    STACK_COLUMNS
 };
+
+static const struct grid_column columns[STACK_COLUMNS] = {
+    [STACK_COL_COUNT] = {.also = "count", .number = true},
+    [STACK_COL_STATE] = {.also = "status"},
+    [STACK_COL_WAITED] = {.also = "waited_ms", .number = true},
+    [STACK_COL_STATUS] = {.title = "", .least = COUNT_WIDTH + STATUS_WIDTH, .paint = PAINT_DURATION},
+    [STACK_COL_NODE] = {.title = "", .also = "node", .rank = 1, .paint = PAINT_NODE},
+    [STACK_COL_STACK] = {.title = "", .also = "stack", .paint = PAINT_FUN},
+};
+
+const struct grid_table stack_columns = GRID_TABLE(columns);
 
 struct stack_rows {
     const struct stack_table *table;
@@ -314,6 +328,15 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
         grid_tail(cell, stack_rests(x->stack->status) ? PAINT_TIME : PAINT_KIND);
         buf_printf(&cell->text, " %s", line_status(x));
         break;
+    case STACK_COL_COUNT:
+        print_u64(&cell->text, x->looks);
+        break;
+    case STACK_COL_STATE:
+        buf_puts(&cell->text, line_status(x));
+        break;
+    case STACK_COL_WAITED:
+        print_i64(&cell->text, x->waited_ms);
+        break;
     case STACK_COL_NODE:
         buf_puts(&cell->text, t->names[x->stack->node]);
         break;
@@ -323,6 +346,23 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
         put_who(t, x, &cell->text);
         break;
     }
+}
+
+/* Sorts the lines by the column of --sort. */
+static void lines_sort(const struct stack_table *t, struct stack_lines *l)
+{
+    const struct stack_rows rows = {t, l};
+    struct grid g = {columns, STACK_COLUMNS, put_stack_cell, &rows, l->count, .width = t->columns};
+    struct stack_line *unsorted = l->items;
+
+    grid_order(&g, &t->sort);
+    if (!g.order)
+        return;
+    l->items = mem_alloc((l->count + 1) * sizeof(*l->items));
+    for (size_t i = 0; i < l->count; i++)
+        l->items[i] = unsorted[grid_row(&g, i)];
+    free(unsorted);
+    grid_release(&g);
 }
 
 /* Returns true if the line contains the text of the filter, even in a part that does not fit on the screen. */
@@ -344,13 +384,13 @@ size_t stack_table_text(const struct stack_table *t, const char *end, struct buf
 {
     struct stack_lines l = stack_lines(t);
     const size_t shown = t->most ? MIN(l.count, t->most) : l.count, others = l.all - shown;
-    struct grid_column columns[STACK_COLUMNS];
+    struct grid_column own[STACK_COLUMNS];
     const struct stack_rows rows = {t, &l};
-    struct grid g = {columns, STACK_COLUMNS, put_stack_cell, &rows, shown, .width = t->columns, .paint = t->paint};
+    struct grid g = {own, STACK_COLUMNS, put_stack_cell, &rows, shown, .width = t->columns, .paint = t->paint};
     uint64_t looks = l.looks + t->groups->left_out;
 
-    memcpy(columns, stack_columns, sizeof(columns));
-    columns[STACK_COL_NODE].hidden = t->nnodes < 2;
+    memcpy(own, columns, sizeof(own));
+    own[STACK_COL_NODE].hidden = t->nnodes < 2;
     g.marked = MIN(t->chosen + 1, shown);
     grid_text(&g, end, to);
     for (size_t i = 0; i < shown; i++)

@@ -6,13 +6,16 @@
 #ifndef ETRACE_STACK_TABLE_H
 #define ETRACE_STACK_TABLE_H
 
-#include "../views/paint.h"
+#include "../views/grid_order.h"
 #include "stack_groups.h"
+
+extern const struct grid_table stack_columns;
 
 struct stack_table {
     const struct stack_groups *groups;
     const char *const *names; /* names of the nodes */
     size_t nnodes;
+    struct grid_sort sort;
     bool samples; /* show the share of samples instead of the number of processes */
     bool all;     /* show a line for each stack, also of idle processes, with all processes that are known */
     struct paint paint;

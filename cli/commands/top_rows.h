@@ -10,7 +10,7 @@
 #include "../events/names.h"
 #include "../ground/err.h"
 
-/* What a node chooses the rows of its answer by: the largest figures, or the first names. */
+/* The rows that a node sends if it has too many: those with the largest figures, or the first names. */
 enum top_kept { TOP_CALLS, TOP_TIME, TOP_MEMORY, TOP_NAME };
 extern const char *const top_kept_names[]; /* their names in requests */
 

@@ -63,7 +63,7 @@ static const struct grid_column columns[COLUMNS] = {
 
 const struct grid_table top_columns = GRID_TABLE(columns);
 
-/* What the nodes choose the rows by for a column; for another column by time. `same`: in the order of the column. */
+/* The rows that the nodes choose for a column; for another column by time. `same`: in the order of the column. */
 static const struct {
     enum column column;
     enum top_kept kept;

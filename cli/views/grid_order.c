@@ -130,7 +130,7 @@ static bool order_choose(const struct grid *g, const struct grid_sort *by, size_
 
 /* ---- the order ---- */
 
-/* What a row is sorted by. Numbers come before texts. */
+/* The value of a row in the column of the order. Numbers come before texts. */
 struct order_value {
     size_t row;
     bool known, number;

@@ -20,7 +20,7 @@ struct grid_table {
         columns, ARRAY_LEN(columns)                                                                                    \
     }
 
-/* What the keys of a screen have changed about the order. */
+/* The changes of the order by the keys of a screen. */
 struct grid_turn {
     int steps;     /* columns to the right of the given one; negative: to the left */
     bool reversed; /* the other direction */
