@@ -322,7 +322,7 @@ END
     live_snapshot
     terminal 100 40 "$ETRACE_BIN stacks -n $NODE -i 500ms; echo the end; sleep 100"
     await 'etrace stacks · .* processes · [0-9]+ stacks'
-    await '^q quit  / filter'
+    await '^q quit  s sort  o order  / filter'
     on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [early, later]], ok end'
     await '^ +2 waiting +timer:sleep/1 .*\((early|later)\)'
     await 'idle +gen_server '
