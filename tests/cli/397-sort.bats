@@ -35,6 +35,7 @@ words_of() {
     esac
 }
 
+# bats test_tags=long
 @test "every command that prints a table sorts by each of its columns in both directions" {
     local sorted='' name column way
     for name in $(commands); do
