@@ -315,7 +315,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
         return;
     if (cause == WHY_DEADLOCK || cause == WHY_CYCLE)
         check_deadlock(r, s);
-    else if (cause == WHY_SILENT && x->silent * 3 >= x->looks)
+    else if (cause == WHY_SILENT && why_is_silent(x))
         check_cause(r, s, CHECK_CRITICAL, CHECK_SILENT);
     else if (cause == WHY_SUSPENDED)
         check_suspended(r, s);

@@ -267,7 +267,7 @@ static void check_next(struct check_run *x, struct peer *p)
         s->next = over ? now : MIN(s->round + ROUND_MS, s->until);
         s->round = MAX(s->next, now);
         s->at = 0;
-        /* Only the last round asks whom a process waits for, so it is never left out. */
+        /* Only the last round asks for which process a suspect waits, so check always makes that round. */
         if (s->phase == DWELLS && (over || s->next == s->until) && s->seen.nsuspects) {
             s->whole = true;
             s->longest = s->round + WHOLE_MS;

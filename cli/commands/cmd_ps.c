@@ -77,8 +77,8 @@ struct ps_run {
     struct ps_node *nodes;
     const char **names;
     struct funs funs;
-    enum ps_figure kept; /* the figure of the last request: nodes choose the rows by it */
-    bool chosen_there;   /* the rows that the nodes choose first are the first rows of the table */
+    enum ps_figure kept; /* in the last request: the nodes send the rows with the largest values of it */
+    bool chosen_there;   /* the first rows of the table are among the first rows that the nodes send */
     bool growth;
     struct refresh refresh;
     char trace_pid[32]; /* pid of the process to trace after the table is closed; "": none */

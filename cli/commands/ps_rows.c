@@ -266,7 +266,7 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
     const int64_t value = t->growth ? x->growth[s] : x->figures[s];
     struct buf *to = &cell->text;
 
-    /* The node measures the growth of binaries, and the binaries of all processes, only if it chooses by them. */
+    /* Only if a node chooses its rows by binaries does it measure those of all processes, and how they grow. */
     if (s == PS_BINARIES && t->kept != PS_BINARIES && (t->growth || !x->known))
         return;
     if (cell->as != GRID_TEXT)

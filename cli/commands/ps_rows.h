@@ -72,8 +72,8 @@ extern const struct grid_table ps_columns;
 #define PS_USUAL "memory" /* the column by which the rows are sorted without --sort */
 
 /*
- * Returns true if the first rows of the table are those with the largest values of a figure, so that the nodes can
- * choose them. Sets *ret to the figure, or to memory, by which the nodes choose the rows otherwise.
+ * Returns true if the table is sorted by a figure, the largest first: the nodes can then choose its first rows. Sets
+ * *ret to the figure by which the nodes choose rows, which is memory if the table is sorted by anything else.
  */
 bool ps_table_figure(const struct ps_table *t, enum ps_figure *ret);
 const struct ps_row *ps_table_row(const struct ps_table *t, size_t row); /* NULL: the table has fewer rows */

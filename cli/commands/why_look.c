@@ -260,6 +260,11 @@ static bool in_unnamed_nif(const struct why_samples *s)
            !strcmp(s->last.status, "running");
 }
 
+bool why_is_silent(const struct why_samples *s)
+{
+    return s->silent && s->silent * 3 >= s->looks;
+}
+
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s)
 {
     const struct why_row *x = &l->chain[0];
@@ -277,7 +282,7 @@ enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *
         return WHY_SILENT;
     if (l->cycle >= 0)
         return l->sure ? WHY_DEADLOCK : WHY_CYCLE;
-    if (s->silent && s->silent * 3 >= s->looks)
+    if (why_is_silent(s))
         return WHY_SILENT;
     if (!strcmp(x->status, "suspended") || why_in_suspend(x))
         return WHY_SUSPENDED;

@@ -109,6 +109,8 @@ enum why_cause {
 };
 extern const char *const why_causes[WHY_CAUSES]; /* names of the causes in JSON */
 
+/* Returns true if the process did not answer a third of the looks. */
+bool why_is_silent(const struct why_samples *s);
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s);
 /* Returns the growth per second of a figure that was `from` at the first look and `to` at the last one. */
 double why_rate(const struct why_samples *s, int64_t from, int64_t to);

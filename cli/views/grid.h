@@ -81,11 +81,12 @@ struct grid {
     struct paint paint;
     size_t marked;  /* the row that is printed in reverse, counted from 1; 0: none */
     bool continued; /* the rows continue those of another grid: no titles and no keys */
-    bool rest;      /* the last row stands for all rows that the table has no room for, so it stays the last one */
+    bool rest;      /* the last row sums up the keys that had no room, and is not sorted */
     /* Set by grid_order(). */
     size_t *order; /* the index for put() of each row; NULL: the rows are in the order of their indices */
-    size_t sorted; /* the column by which the rows are sorted, counted from 1: its title is marked, and it stays; 0:
-                      none */
+    /* The column by which the rows are sorted, counted from 1; 0: none. Its title is marked, and it is never left out.
+     */
+    size_t sorted;
     bool descends; /* the largest value of that column comes first */
 };
 

@@ -93,7 +93,7 @@ bool grid_order_check(const struct grid_table *t, const char *given, struct err 
 
 /* ---- the column ---- */
 
-/* Fills `ret` with the columns that the keys reach: those with a title, or with a name only for --sort. */
+/* Fills `ret` with the columns that the keys of a screen can choose: those with a title, or with the name `also`. */
 static size_t order_shown(const struct grid *g, size_t *ret)
 {
     size_t n = 0;

@@ -22,7 +22,7 @@ struct group_grid {
  */
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes);
 void group_grid_release(struct group_grid *x);
-/* Returns false, with an error, if no table has the column that --sort names. Returns true if there is no table. */
+/* Returns false, with an error, if there are tables, and none has the column `sort`. */
 bool group_grid_check(struct groups *const *tables, size_t n, const char *sort, struct err *e);
 const struct group *group_grid_row(const struct group_grid *x, size_t row); /* returns the group of a row of the grid */
 
