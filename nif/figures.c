@@ -25,14 +25,18 @@ static uint8_t *put_definition(ErlNifEnv *env, uint8_t *at, const struct stack_f
     return put_name(env, put_name(env, lengths + 4, f->module, lengths), f->name, lengths + 2);
 }
 
+/* Without buckets, their number in figures is 0. */
 static void put_tally(ErlNifEnv *env, const struct stack_function *f, const struct etw_tally *figures,
                       const struct etw_bucket *buckets, uint8_t **at)
 {
     uint8_t *to = put_definition(env, apart_begin(*at, tick_now(), 0), f);
     memcpy(to, figures, sizeof *figures);
-    if (figures->buckets)
-        memcpy(to + sizeof *figures, buckets, figures->buckets * sizeof *buckets);
-    *at = apart_end(*at, to + sizeof *figures + figures->buckets * sizeof *buckets, ETW_TALLY);
+    to += sizeof *figures;
+    if (buckets) {
+        memcpy(to, buckets, figures->buckets * sizeof *buckets);
+        to += figures->buckets * sizeof *buckets;
+    }
+    *at = apart_end(*at, to, ETW_TALLY);
 }
 
 static void put_function_row(ErlNifEnv *env, const struct rows_growth *g, const struct etw_bucket *buckets,
