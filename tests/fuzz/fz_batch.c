@@ -15,18 +15,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static bool check(void *output, struct buf *bytes)
-{
-    return must_be_lines(bytes, output);
-}
-
-static bool drop(void *output, struct buf *bytes)
-{
-    (void)output;
-    bytes->len = 0;
-    return true;
-}
-
 #define KEYS                                                                                                           \
     "args[1], args, ret, caller, tag(msg), name, pid, type: "                                                          \
     "count, sum(args[1]), min(ret), max(args[2]), avg(size), hist(args[1]), quantiles(dur)"
@@ -45,46 +33,49 @@ static const struct spec_by *keys(void)
     return by;
 }
 
+/* Each view has its default look, and these have another one in addition. */
+static const struct {
+    const char *view;
+    struct look look;
+} looks[] = {
+    {"text", {.time = TIME_UTC, .nodes = true}},
+    {"text", {.terms = TERMS_ELIXIR, .nodes = true}},
+    {"text", {.format = "{node} {name} {who} {m} {f} {call} {value} {class} {reason} {to} {from} {text}"}},
+    {"json", {.terms = TERMS_JSON}},
+    {"flame", {.file = "x.html"}},
+    {"flame", {.file = "x.svg"}},
+    {"sequence", {.file = "x.html"}},
+    {"requests", {.width = 60}},
+    {"requestlog", {.terms = TERMS_ELIXIR}},
+    {"died", {.width = 60}},
+    {"table", {.width = 60}},
+    {"tablejson", {.terms = TERMS_JSON}},
+    {"tablecsv", {.terms = TERMS_ELIXIR, .nodes = true}},
+};
+
+#define MAX_VIEWS 64
+
+static void add_view(const struct sink_type *type, struct look look, struct view *ret)
+{
+    *ret = (struct view){.type = type, .look = look, .write = must_be_output, .output = (void *)type};
+}
+
+static size_t list_views(struct view ret[MAX_VIEWS])
+{
+    size_t n = 0;
+
+    for (size_t i = 0; sink_types[i] && n < MAX_VIEWS; i++)
+        add_view(sink_types[i], (struct look){0}, &ret[n++]);
+    for (size_t i = 0; i < ARRAY_LEN(looks) && n < MAX_VIEWS; i++)
+        add_view(sink_by_name(looks[i].view), looks[i].look, &ret[n++]);
+    must(n < MAX_VIEWS);
+    return n;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static bool tabs;
-    const struct view views[] = {
-        {.type = sink_by_name("text"), .look = {.time = TIME_UTC, .nodes = true}, .write = check},
-        {.type = sink_by_name("json"), .write = check},
-        {.type = sink_by_name("json"), .look = {.terms = TERMS_JSON}, .write = check},
-        {.type = sink_by_name("tree"), .write = check},
-        {.type = sink_by_name("summary"), .write = check},
-        {.type = sink_by_name("hist"), .write = check},
-        {.type = sink_by_name("folded"), .write = check},
-        {.type = sink_by_name("csv"), .write = check},
-        {.type = sink_by_name("flame"), .write = check},
-        {.type = sink_by_name("speedscope"), .write = check},
-        {.type = sink_by_name("perfetto"), .write = check},
-        {.type = sink_by_name("callgrind"), .write = check},
-        {.type = sink_by_name("sequence"), .write = check},
-        {.type = sink_by_name("sequence"), .look = {.file = "x.html"}, .write = check},
-        {.type = sink_by_name("requests"), .look = {.width = 60}, .write = check},
-        {.type = sink_by_name("requestlog"), .look = {.terms = TERMS_ELIXIR}, .write = check},
-        {.type = sink_by_name("requestjson"), .write = check},
-        {.type = sink_by_name("requestcsv"), .write = check},
-        {.type = sink_by_name("died"), .look = {.width = 60}, .write = check},
-        {.type = sink_by_name("diedjson"), .write = check},
-        {.type = sink_by_name("record"), .write = drop},
-        {.type = sink_by_name("text"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
-        {.type = sink_by_name("text"),
-         .look = {.format = "{node} {name} {who} {m} {f} {call} {value} {class} {reason} {to} {from} {text}"},
-         .write = check},
-        {.type = sink_by_name("tsv"), .write = check, .output = &tabs},
-        {.type = sink_by_name("flame"), .look = {.file = "x.html"}, .write = check},
-        {.type = sink_by_name("flame"), .look = {.file = "x.svg"}, .write = check},
-        {.type = sink_by_name("pprof"), .write = drop},
-        {.type = sink_by_name("table"), .look = {.width = 60}, .write = check},
-        {.type = sink_by_name("tablejson"), .write = check},
-        {.type = sink_by_name("tablejson"), .look = {.terms = TERMS_JSON}, .write = check},
-        {.type = sink_by_name("tablecsv"), .look = {.terms = TERMS_ELIXIR, .nodes = true}, .write = check},
-        {.type = sink_by_name("tabletsv"), .write = check, .output = &tabs},
-    };
-    const size_t nviews = sizeof(views) / sizeof(views[0]), alone = size > 2 ? data[2] : 0;
+    struct view views[MAX_VIEWS];
+    const size_t nviews = list_views(views), alone = size > 2 ? data[2] : 0;
     const size_t first = alone ? (alone - 1) % nviews : 0;
     const struct grep grep = {"a|b", false};
     struct err e;

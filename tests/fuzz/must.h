@@ -9,6 +9,7 @@
 #include "ground/buf.h"
 #include "ground/err.h"
 #include "ground/utf8.h"
+#include "views/sink.h"
 
 static inline void must(bool ok)
 {
@@ -51,6 +52,19 @@ UNEXPLORED static inline bool must_be_lines(struct buf *bytes, bool tabs)
     must(!bytes->len || bytes->data[bytes->len - 1] == '\n');
     bytes->len = 0;
     return true;
+}
+
+/*
+ * Writes the output of a view of the type: visible text, but recordings and pprof are binary. Views named tsv separate
+ * columns with tabs.
+ */
+static inline bool must_be_output(void *type, struct buf *bytes)
+{
+    const struct sink_type *view = type;
+
+    if (view->flags & SINK_RAW || !strcmp(view->name, "pprof"))
+        bytes->len = 0;
+    return must_be_lines(bytes, strstr(view->name, "tsv"));
 }
 
 static inline void must_say(const struct err *e)

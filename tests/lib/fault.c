@@ -5,7 +5,7 @@
  *   memory:N    the N-th allocation fails
  *   nomemory:N  the N-th and every later allocation fail
  *   kill:N      the process kills itself (SIGKILL) at its N-th network call: connect, send, recv or poll
- *   eintr       every second network call fails with EINTR
+ *   eintr       half of the network calls fail with EINTR, in an order that no loop repeats
  *   clock:N     each reading of the wall clock is off by N seconds, forward and backward in turns
  *   hang        open() and stat() of a path with /hangs/ in it never return
  *   reset       a write to standard output fails with ECONNRESET, as on a remote file system that is gone
@@ -24,6 +24,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,7 +122,7 @@ static bool interrupted(void)
 
     if (fault == KILL && n == nth)
         kill(getpid(), SIGKILL);
-    if (fault != INTERRUPT || n % 2)
+    if (fault != INTERRUPT || (uint32_t)n * UINT32_C(2654435761) >> 31)
         return false;
     errno = EINTR;
     return true;
