@@ -19,6 +19,7 @@ struct check {
     unsigned place; /* the PLACE_ bits of the current expression */
     bool literal_dollars; /* '$_' and the like are atoms and not variables, as in dbg's fun */
     int needs_otp;        /* the oldest OTP that has every function checked so far */
+    bool met_unknown;     /* the tree has a record that only a node defines (LANG_LATER) */
     struct ptrs names;    /* A_VAR nodes: the variables that the head binds */
 };
 

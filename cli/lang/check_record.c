@@ -48,6 +48,7 @@ bool check_record_of(struct check *k, struct str module, struct str name, const 
     if (what == LANG_ABSENT)
         return report_unknown_record(k, name, &found, at);
     *ret_later = what == LANG_LATER;
+    k->met_unknown |= *ret_later;
     *ret = what == LANG_LATER ? (struct lang_record){.name = name} : found.record;
     return true;
 }

@@ -925,9 +925,11 @@ static bool add_condition(struct maker *m, struct ast *n, struct ptrs *ret)
                 return false;
         return true;
     }
+    m->k->met_unknown = false;
     struct where *w = compile_node(m, n);
     if (!w || !check_is_test(m, w, n))
         return false;
+    w->unknown = m->k->met_unknown;
     ptrs_add(ret, m->a, w);
     return true;
 }

@@ -156,6 +156,7 @@ struct where {
     int index; /* WHERE_NAME: the N of args[N], from 1; 0 for `args`, the list of all arguments */
     bool negated;
     bool early;       /* the expression reads only properties that the node knows (PROPERTY_NODE) */
+    bool unknown;     /* a condition of a conjunction: it has a record that is not defined yet (LANG_LATER) */
     term_t constant;  /* WHERE_CONST: the value; WHERE_MATCH: the pattern */
     struct str regex; /* WHERE_REGEX: the pattern */
     struct str name;  /* WHERE_AGGREGATE: count, max(dur), or p99(dur) of quantiles and histograms */

@@ -234,11 +234,16 @@ static bool encode_filter(struct maker *m, bool good, struct buf *ret)
     return good;
 }
 
-/* Returns true if a condition depends on earlier events, so that the node must send all of them. */
-static bool look_around(const struct where *const *wheres, size_t n)
+static unsigned is_unknown(const struct where *w)
+{
+    return w->unknown;
+}
+
+/* Returns true if a condition depends on earlier events, which the node must then send, or on an undefined record. */
+static bool need_client(const struct where *const *wheres, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (where_uses(wheres[i]) & PROPERTY_AROUND)
+        if (where_uses(wheres[i]) & PROPERTY_AROUND || where_collect(wheres[i], is_unknown))
             return true;
     return false;
 }
@@ -247,7 +252,7 @@ bool where_steps(const struct where *const *wheres, size_t n, struct buf *ret_fi
 {
     struct maker m = {0};
 
-    if (look_around(wheres, n))
+    if (need_client(wheres, n))
         return false;
     arena_init(&m.a);
     return encode_filter(&m, all_of(wheres, n, ETW_FILTER_AND, &m), ret_filter);
@@ -276,7 +281,7 @@ bool where_steps_some(const struct where *const *wheres, size_t n, struct buf *r
     struct maker m = {0};
     size_t count = 0;
 
-    if (look_around(wheres, n))
+    if (need_client(wheres, n))
         return false;
     arena_init(&m.a);
     for (size_t i = 0; i < n; i++)

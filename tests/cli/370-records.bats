@@ -21,9 +21,10 @@ put(#item{} = Item, #empty{}) -> Item.
 END
     cat >"$dir/defs/crate.erl" <<'END'
 -module(crate).
--export([new/0]).
+-export([new/0, same/1]).
 -record(item, {other}).
 new() -> #item{}.
+same(Term) -> Term.
 END
     sed 's/crate/stripped/' "$dir/defs/crate.erl" >"$dir/defs/stripped.erl"
     sed 's/crate/packed/' "$dir/defs/crate.erl" >"$dir/defs/packed.erl"
@@ -85,6 +86,20 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
     run "$ETRACE_BIN" replay -e 'ret#itm.id > 4' "$BATS_TEST_TMPDIR/r.etr"
     assert_failure 2
     assert_line -n 0 "etrace: unknown record 'itm'"
+}
+
+@test "a record of the node in --snapshot-when triggers a snapshot" {
+    local condition
+    for condition in 'ret == crate#item{other = 5}' 'ret = crate#item{other = 5}' 'class == error'; do
+        trace --json --ring 1MB --snapshot-when "$condition" --snapshots 1 --snapshot-after 1ms \
+            'crate:same/1 -> return' 'shelf:put(#item{}, _) -> return'
+        on_node '[crate:same({item, N}) || N <- lists:seq(1, 5)], catch shelf:put(shelf:new(1), 2)'
+        trace_wait
+        assert_success
+        assert_equal "$(jq -r 'select(.type == "return") | .value' "$OUT" | tail -n 1)" '{item,5}'
+        # The node decides unless the condition itself depends on the record.
+        assert_equal "$(grep -c 'etrace decides' "$ERR")" "$([[ $condition == ret* ]] && echo 1 || echo 0)"
+    done
 }
 
 @test "an unknown record, field or module is refused and a similar name is suggested" {
