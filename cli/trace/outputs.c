@@ -209,11 +209,13 @@ static const struct sink_type *find_view(const struct outputs *s, const struct v
     for (size_t i = 0; i < s->count; i++)
         if (s->views[i].type->flags & flag)
             return s->views[i].type;
-    for (size_t i = 0; i < o->outputs.count; i++) {
-        const struct sink_type *type = type_of_file(o, o->outputs.items[i], as);
-        if (type && type->flags & flag)
-            return type;
-    }
+    const struct texts none = {0}, *const names[] = {&o->outputs, o->numbered ? o->numbered : &none};
+    for (size_t n = 0; n < ARRAY_LEN(names); n++)
+        for (size_t i = 0; i < names[n]->count; i++) {
+            const struct sink_type *type = type_of_file(o, names[n]->items[i], as);
+            if (type && type->flags & flag)
+                return type;
+        }
     return NULL;
 }
 

@@ -357,15 +357,16 @@ files_came() { [[ $(grep -c '^etrace: snapshot [0-9]*: ' "$ERR") -ge $1 ]]; }
 
 @test "the files of a snapshot can have any view, and a recorder without a condition has one" {
     cd "$BATS_TEST_TMPDIR"
-    trace --json --ring 256kB -o last-%n.etr -o last-%n.json -o all.json 'work:one/1 -> return'
+    trace --json --fields type,mfa --ring 256kB -o last-%n.etr -o last-%n.json -o last-%n.csv -o all.json 'work:one/1 -> return'
     on_node 'work:ask(w, fun() -> work:loop(30000) end)'
     trace_end
     assert_success
-    assert_equal "$(ls last-*)" $'last-1.etr\nlast-1.json'
+    assert_equal "$(ls last-*)" $'last-1.csv\nlast-1.etr\nlast-1.json'
     diff <(traced_events "$OUT") <(traced_events last-1.json)
     run -0 --separate-stderr "$ETRACE_BIN" replay --json last-1.etr
     diff <(traced_events "$OUT") <(traced_events <<<"$output")
     diff <(traced_events "$OUT") <(traced_events all.json)
+    assert_equal "$(sort last-1.csv | uniq -c | awk '{print $2}')" $'call,work:one/1\nlost,\nreturn,work:one/1\ntype,mfa'
     assert_equal "$(tail -n 1 last-1.json | jq .shown)" "$(tail -n 1 "$OUT" | jq .shown)"
     assert_equal "$(tail -n 1 last-1.json | jq .lost.overwritten)" "$(overwritten)"
 }
