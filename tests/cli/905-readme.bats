@@ -33,12 +33,28 @@ SHOP='
     }
 '
 
+# bats test_tags=long
 @test "README: each command prints something on the shop" {
     ALONE_NET=yes alone "$SHOP"'
         # Ctrl-C would end jq before it prints.
         PAGE_EDIT="s/ --json / --json --limit 200 /"
         section README.md "Four examples"
         [[ $(grep -c "etrace " page.ran) -ge 4 ]]'
+}
+
+@test "README: the commands for your own node work on the shop" {
+    ALONE_NET=yes alone "$SHOP"'
+        PAGE_EVENT="" PAGE_STATUS="0|12" # 12: check found something
+        ran=0
+        while IFS= read -r command; do
+            PAGE_UNTIL="it ends by itself"
+            [[ $command != *return* ]] || PAGE_UNTIL=" call "
+            page_command "$command"
+            [[ -s page.out ]] || is "no output" "output of $command"
+            ran=$((ran + 1))
+        done < <(page_blocks "$ETRACE_ROOT/README.md" "Your own node" |
+            sed "/^\$/d; s/NODE/shop@127.0.0.1/; s/my_app/shop_stock/; s/MyApp.Accounts/Shop.Repo/")
+        is "$ran" 4'
 }
 
 # The text that the last command of a section must print; of the other sections, anything.
@@ -53,6 +69,7 @@ What does an expression mean?|exception_trace
 Can CI fail on it?|call Shop.Repo.
 '
 
+# bats test_tags=long
 @test "questions: each command prints something on the shop" {
     export texts
     ALONE_NET=yes alone "$SHOP"'
@@ -72,6 +89,7 @@ Can CI fail on it?|call Shop.Repo.
         for file in shop.etr shop.svg shop.txt shop.html; do [[ -s $file ]] || is "$file" "a file with something in it"; done'
 }
 
+# bats test_tags=long
 @test "questions: a program is traced while it starts" {
     ALONE_NET=yes alone "$SHOP"'
         (
@@ -85,6 +103,7 @@ Can CI fail on it?|call Shop.Repo.
         ) >log.mix 2>&1 || is "$(<log.mix)" "a trace"'
 }
 
+# bats test_tags=long
 @test "questions: the interactive mode accepts the lines of the page" {
     ALONE_NET=yes alone "$SHOP"'
         page_blocks "$ETRACE_ROOT/share/doc/questions.md" "Can I stay on the node?" | sed -n "s/^etrace> //p" >lines
@@ -108,6 +127,7 @@ Can CI fail on it?|call Shop.Repo.
 }
 
 # Every command between backquotes, except the names of commands that need a word more.
+# bats test_tags=long
 @test "README and questions: each command within the text runs on the shop" {
     ALONE_NET=yes alone "$SHOP"'
         grep -ohE "\`etrace [^\`]+\`" "$ETRACE_ROOT/README.md" "$ETRACE_ROOT/share/doc/questions.md" | tr -d "\`" | sort -u >commands
@@ -124,9 +144,11 @@ Can CI fail on it?|call Shop.Repo.
                     command+=" <ping"
                     ;;
                 "etrace died"*) command+=" --for 5s" ;;
+                # The list of browse needs a terminal. q leaves it, and with the list of a live trace the trace.
+                "etrace --browse"*) command="script -qec \"$command\" /dev/null <<<q" ;;
                 "etrace browse"*)
                     etrace -q --for 1s -o shop.etr "shop_stock:_"
-                    command="script -qec \"$command\" /dev/null <<<q" # a terminal, where q leaves
+                    command="script -qec \"$command\" /dev/null <<<q"
                     ;;
             esac
             page_command "$command"
@@ -143,6 +165,7 @@ for text in m.parse(sys.argv[1]).getElementsByTagName("text"):
     line[:2] == "$ " and print(line)' "$1"
 }
 
+# bats test_tags=long
 @test "share/picture makes the picture of the README, whose commands the committed one shows" {
     local picture=$BATS_TEST_TMPDIR/session.svg
     PATH=${ETRACE_ERL%/*}:$PATH run -0 "$ETRACE_ROOT/share/picture" "$picture"
@@ -152,13 +175,14 @@ for text in m.parse(sys.argv[1]).getElementsByTagName("text"):
     grep -q 'prefers-reduced-motion:no-preference' "$picture"
 }
 
+# bats test_tags=long
 @test "share/try traces the shop, and the commands that share/try --keep prints work" {
     ALONE_NET=yes alone '
         . "$ETRACE_ROOT/tests/lib/pages.bash"
         page_begin
         page_where=()
         cd "$ETRACE_ROOT"
-        page_start "$(page_blocks README.md "Try it" | head -n 1)" "$BATS_TEST_TMPDIR/try"
+        page_start "$(page_blocks README.md Install | grep "^share/try")" "$BATS_TEST_TMPDIR/try"
         wait "$PAGE_PID" || is "$(cat "$BATS_TEST_TMPDIR"/try*)" success
         has "$(<"$BATS_TEST_TMPDIR/try")" "call shop_stock:reserve("
         has "$(<"$BATS_TEST_TMPDIR/try")" "call Shop.Repo.get(Shop.User, "
@@ -184,6 +208,7 @@ for text in m.parse(sys.argv[1]).getElementsByTagName("text"):
 
 # Blocks that are run elsewhere, by their first line.
 blocks='
+etrace nodes                                  # what runs here, and whether etrace can attach|the test of your own node
 sha256sum --ignore-missing -c SHA256SUMS|tests/release/programs.bats
 meson setup build && ninja -C build && meson install -C build|tests/release/debian.bats
 share/try|the test above
