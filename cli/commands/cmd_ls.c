@@ -342,6 +342,8 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
     char **rest;
     int status = 0;
 
+    if (!argv[0])
+        return cmd_nodes.run(ctx, &cmd_nodes, argv);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         if (!cmd_format(o.json, &o.as, &e)) {
             status = ctx_fail(ctx, &e);
@@ -349,7 +351,7 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ls_run(ctx, &o, &node, &words);
         } else {
             err_set(&e, ERR_USAGE, "no functions to list");
-            err_hint(&e, "for example etrace ls 'lists:*sort*', etrace ls 'app(kernel)'");
+            err_hint(&e, "for example etrace ls 'lists:*sort*', etrace ls 'app(kernel)'; etrace nodes lists nodes");
             status = ctx_fail(ctx, &e);
         }
     }
@@ -360,13 +362,14 @@ static int cmd_ls_run(struct ctx *ctx, const struct cmd *self, char **argv)
 
 static const char about[] = "  etrace ls lists                     the functions of a module\n"
                             "  etrace ls 'MyApp.*.handle_*/_' | fzf\n"
+                            "  etrace ls                           nodes, as etrace nodes\n"
                             "\nA line is module:function/arity, `local` where it is not exported, and the names\n"
                             "of the arguments if the module's file has them.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ls_group, &talk_group, NULL};
 const struct cmd cmd_ls = {
     .name = "ls",
-    .usage = "[-n NODE] SELECTOR...",
+    .usage = "[-n NODE] [SELECTOR...]",
     .summary = "Lists the functions on a node that selectors match",
     .about = about,
     .run = cmd_ls_run,

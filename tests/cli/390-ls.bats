@@ -124,6 +124,13 @@ $NODE,work,fac,1,true,"
     assert_output ''
     run ls_ 'work:one(1)'
     assert_failure 2
-    run "$ETRACE_BIN" ls
+    run "$ETRACE_BIN" ls --no-args
     assert_failure 2
+    assert_output --partial 'no functions to list'
+}
+
+@test "ls alone lists the nodes" {
+    run -0 "$ETRACE_BIN" ls
+    assert_line --index 0 --regexp '^NODE .* STATE$'
+    assert_line --regexp "^$NODE .* ok" # other suites have other nodes
 }
