@@ -10,6 +10,7 @@
 #define TIME_LEAST 60 /* least columns of a screen that shows the times of lines */
 #define RESULT_LEAST 50
 #define INVERSE "\033[7m"
+#define UPRIGHT "\033[27m"
 #define BOLD "\033[1m"
 #define PLAIN "\033[0m"
 
@@ -136,7 +137,8 @@ static void browse_put_parts(const struct browse_draw *d, const struct browse_li
     buf_release(&duration);
 }
 
-static void browse_put_line(const struct browse_draw *d, struct browse_list *l, uint64_t index, struct buf *to)
+/* Appends a line. Returns the number of bytes before the event: of the time and its colours. */
+static size_t browse_put_line(const struct browse_draw *d, struct browse_list *l, uint64_t index, struct buf *to)
 {
     const struct paint paint = {.on = d->color};
     const size_t from = to->len;
@@ -147,18 +149,62 @@ static void browse_put_line(const struct browse_draw *d, struct browse_list *l, 
         paint_end(&paint, to);
         buf_char(to, ' ');
     }
-    const size_t used = grid_width((struct str){to->data + from, to->len - from});
+    const size_t before = to->len - from, used = grid_width((struct str){to->data + from, before});
     browse_put_parts(d, browse_window_line(l->window, index), d->columns - used, to);
+    return before;
 }
 
-/* Draws the chosen line inverted, as wide as the screen, without colors. */
-static void draw_chosen(const struct browse_draw *d, struct str text, struct buf *to)
+/* Appends text until `left` bytes of it that are no colour codes are appended. Puts `mark` after each code. */
+static const char *put_until(const char *at, const char *end, size_t left, const char *mark, struct buf *to)
+{
+    while (at < end && (left || *at == '\033')) {
+        const char *next = at + 1;
+        if (*at == '\033') {
+            next = memchr(at, 'm', (size_t)(end - at));
+            next = next ? next + 1 : end;
+        } else {
+            left--;
+        }
+        buf_add(to, at, (size_t)(next - at));
+        buf_puts(to, *at == '\033' ? mark : "");
+        at = next;
+    }
+    return at;
+}
+
+/* Appends the text of an event, and marks what the user searched for by the codes `on` and `off`. */
+static void put_marked(const struct browse_draw *d, struct str text, const char *on, const char *off, struct buf *to)
+{
+    const char *at = text.at, *end = text.at + text.len;
+    struct buf plain = {0};
+    size_t done = 0, begin, after;
+
+    browse_plain(&plain, text.at, text.len);
+    for (size_t from = 0; d->sought && regex_span(d->sought, buf_view(&plain), from, &begin, &after);) {
+        if (begin < after) {
+            at = put_until(at, end, begin - done, "", to);
+            buf_puts(to, on);
+            at = put_until(at, end, after - begin, on, to);
+            buf_puts(to, off);
+            done = after;
+        }
+        from = MAX(after, from + 1);
+    }
+    buf_add(to, at, (size_t)(end - at));
+    buf_release(&plain);
+}
+
+/* Draws the chosen line inverted, as wide as the screen, without colors. `before`: number of bytes before the event. */
+static void draw_chosen(const struct browse_draw *d, struct str text, size_t before, struct buf *to)
 {
     struct buf plain = {0};
 
-    browse_plain(&plain, text.at, text.len);
+    browse_plain(&plain, text.at, before);
+    const size_t event = plain.len;
+    browse_plain(&plain, text.at + before, text.len - before);
     buf_puts(to, INVERSE);
-    grid_cut(to, buf_view(&plain), d->columns);
+    buf_add(to, plain.data, event);
+    put_marked(d, (struct str){plain.data + event, plain.len - event}, UPRIGHT, INVERSE, to);
     for (size_t i = utf8_width(plain.data, plain.len); i < d->columns; i++)
         buf_char(to, ' ');
     buf_puts(to, PLAIN);
@@ -175,11 +221,13 @@ void browse_draw_list(const struct browse_draw *d, struct browse_list *l, unsign
         if (index < browse_window_first(l->window) || index >= browse_window_end(l->window))
             continue;
         buf_clear(&text);
-        browse_put_line(d, l, index, &text);
-        if (index == l->cursor)
-            draw_chosen(d, buf_view(&text), to);
-        else
-            browse_draw_text(d, to, buf_view(&text), false);
+        const size_t before = browse_put_line(d, l, index, &text);
+        if (index == l->cursor) {
+            draw_chosen(d, buf_view(&text), before, to);
+        } else {
+            buf_add(to, text.data, before);
+            put_marked(d, (struct str){text.data + before, text.len - before}, INVERSE, UPRIGHT, to);
+        }
     }
     buf_release(&text);
 }

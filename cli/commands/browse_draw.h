@@ -13,6 +13,7 @@ struct browse_draw {
     enum time_style time, of_day;
     bool begun; /* `begin` is set */
     int64_t begin;
+    struct regex *sought; /* marks the matches in the lines of the list; borrowed; NULL: marks nothing */
 };
 
 /* Moves to the start of a line of the screen and erases the line. The first line is 1. */

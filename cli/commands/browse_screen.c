@@ -317,7 +317,7 @@ static void search_typed(struct browse_screen *s, bool backward)
         }
         regex_free(s->regex);
         free(s->pattern);
-        s->regex = regex;
+        s->regex = s->draw.sought = regex;
         s->pattern = strdup(s->typed);
     }
     s->backward = backward;

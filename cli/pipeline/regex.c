@@ -84,10 +84,25 @@ void regex_free(struct regex *r)
     free(r);
 }
 
+static int regex_match(struct regex *r, struct str text, size_t from)
+{
+    return pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), from, 0,
+                       r->match, r->context);
+}
+
 enum regex_found regex_search(struct regex *r, struct str text)
 {
-    int n = pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), 0, 0,
-                        r->match, r->context);
+    const int n = regex_match(r, text, 0);
 
     return n >= 0 ? REGEX_YES : n == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_GAVE_UP;
+}
+
+bool regex_span(struct regex *r, struct str text, size_t from, size_t *ret_begin, size_t *ret_end)
+{
+    if (from > MIN(text.len, (size_t)REGEX_SUBJECT) || regex_match(r, text, from) < 0)
+        return false;
+    const size_t *ends = pcre2_get_ovector_pointer(r->match);
+    *ret_begin = ends[0];
+    *ret_end = MAX(ends[0], ends[1]); /* \K in a lookahead can put the end before the beginning */
+    return true;
 }

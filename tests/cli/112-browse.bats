@@ -131,6 +131,20 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     typed q
 }
 
+@test "the matches of a search are inverted, and upright in the inverted line that is chosen" {
+    local code=$'(\033\\[[0-9;]*m)+'
+    browse 100 22 messages.etr
+    await 'event 1 '
+    entered '/job,(3|99)'
+    await 'event 7 '
+    assert_equal "$(screen_codes | grep -cE "\{${code}job,3${code}\}")" 2
+    assert_equal "$(screen_codes | grep -oE $'\033\\[7m(18:|job,3)' | xargs)" $'\033[7m18: \033[7mjob,3'
+    entered '/x*|send' # matches nothing, everywhere
+    await '/x\*'
+    run -0 screen_codes
+    assert_output --partial 'send'
+}
+
 @test "a filter is a regular expression or a condition, and nothing typed ends it" {
     browse 120 22 messages.etr
     await 'event 1 '

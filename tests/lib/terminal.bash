@@ -29,6 +29,7 @@ typed() { terminal_tmux send-keys -t t -l -- "$1"; }
 keys() { terminal_tmux send-keys -t t "$@"; }
 entered() { terminal_tmux send-keys -t t -l -- "$1" \; send-keys -t t Enter; }
 screen() { terminal_tmux capture-pane -p -t t 2>/dev/null; }
+screen_codes() { terminal_tmux capture-pane -p -e -t t 2>/dev/null; } # with the codes of colours
 resized() { terminal_tmux resize-window -t t -x "$1" -y "$2"; }
 
 # Sets rows to the lines of the screen. A look starts one process; grep would be the second one.
