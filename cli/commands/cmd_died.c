@@ -7,6 +7,7 @@
 
 #include "../fold/death_choice.h"
 #include "../trace/live.h"
+#include "../trace/outputs.h"
 #include "../trace/who.h"
 #include "../views/sink.h"
 #include "cmd.h"
@@ -53,20 +54,12 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is shown of the exits", rows, ARRAY_LEN(rows)};
 
-/* Replaces the view text or json, or --json, by the corresponding view of exits. */
-static void choose_view(struct view_opts *v)
-{
-    if (v->as && !strcmp(v->as, "text")) {
-        v->as = "died";
-    } else if (v->as ? !strcmp(v->as, "json") : v->json && !v->summary) {
-        v->json = false;
-        v->as = "diedjson";
-    }
-}
-
+/* Returns true if the main view shows exits, not events. */
 static bool is_of_exits(const struct view_opts *v)
 {
-    return !v->as || !strcmp(v->as, "died") || !strcmp(v->as, "diedjson");
+    const struct sink_type *type = sink_by_name(v->as ? v->as : "died");
+
+    return type && type->item && !strcmp(type->item, "exit");
 }
 
 static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
@@ -91,7 +84,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
         struct live_options o =
             {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
-        choose_view(&view);
+        outputs_of_items(&view, "exit");
         /* Names from other registries are unknown here: a process that exits is no longer registered. */
         if (!who_names(&words, "died", false, &arena, &choice.names, &e) || !recorder_read(&recorder, &limit, &e)) {
             status = ctx_fail(ctx, &e);

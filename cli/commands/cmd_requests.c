@@ -8,6 +8,7 @@
 
 #include "../ground/screen.h"
 #include "../trace/live.h"
+#include "../trace/outputs.h"
 #include "../trace/who.h"
 #include "../views/sink.h"
 #include "cmd.h"
@@ -98,25 +99,6 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is traced", rows, ARRAY_LEN(rows)};
 
-/* Replaces a view of events (text, json, hist, csv, tsv) by the view of requests that corresponds to it. */
-static void choose_view(struct view_opts *v)
-{
-    static const char *const views[][2] = {{"text", "requestlog"},
-                                           {"json", "requestjson"},
-                                           {"hist", "requesthist"},
-                                           {"csv", "requestcsv"},
-                                           {"tsv", "requesttsv"}};
-    const char *as = v->as;
-
-    for (size_t i = 0; as && i < ARRAY_LEN(views); i++)
-        if (!strcmp(as, views[i][0]))
-            v->as = views[i][1];
-    if (!as && v->json && !v->summary) {
-        v->json = false;
-        v->as = "requestjson";
-    }
-}
-
 /* Returns true if the view prints its figures as CSV or TSV. */
 static bool is_columns(const struct view_opts *v)
 {
@@ -189,7 +171,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
         struct live_options o =
             {.node = &node, .what = &own.what, .limit = &limit, .view = &view, .asserts = &asserts, .words = &texts};
         struct table_screen screen;
-        choose_view(&view);
+        outputs_of_items(&view, "request");
         if (is_brief(&view)) {
             own.what.requests = wanted_terms(&view, &node, &own.what);
             add_all(&texts, brief, ARRAY_LEN(brief));

@@ -247,6 +247,16 @@ bool outputs_wait(const struct outputs *s)
     return false;
 }
 
+void outputs_of_items(struct view_opts *o, const char *item)
+{
+    const bool json = !o->as && o->json && !o->summary;
+    const struct sink_type *type = json ? sink_of_item(item, "json") : o->as ? sink_of_item(item, o->as) : NULL;
+
+    if (type)
+        o->as = type->name;
+    o->json = o->json && !json;
+}
+
 bool outputs_makes_sense(const struct view_opts *o, struct err *e)
 {
     return TOGETHER(e, KNOWN(INVERT, o->invert), KNOWN(GREP, o->greps.count), KNOWN(APPEND, o->append),

@@ -32,6 +32,9 @@ struct outputs {
 /* Returns true if standard output has a view that is written only at the end. */
 bool outputs_wait(const struct outputs *s);
 
+/* Replaces --json and a name of --as by the view of such items that their command calls so: csv by diedcsv. */
+void outputs_of_items(struct view_opts *o, const char *item);
+
 /* Rejects an option that needs another option, if that one is missing. */
 bool outputs_makes_sense(const struct view_opts *o, struct err *e);
 /* Rejects a table as the view of standard output if nothing counts by keys. */

@@ -461,6 +461,7 @@ const struct sink_type sink_died = {
     .name = "died",
     .about = "why processes exit, and what their exits do to others",
     .item = "exit",
+    .brief = "text",
     .size = sizeof(struct death_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_died,

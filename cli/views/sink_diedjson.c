@@ -74,10 +74,6 @@ static void member_again(struct buf *to, const struct death *x)
 
 static void members_of_death(struct death_view *v, struct buf *to, const struct death *x)
 {
-    static const char *const causes[] =
-        {[DEATH_UNKNOWN] = "unknown", [DEATH_ENDED] = "ended",      [DEATH_EXIT] = "exit", [DEATH_ERROR] = "error",
-         [DEATH_LINK] = "link",       [DEATH_SAME] = "same_reason", [DEATH_CALL] = "call", [DEATH_SIGNAL] = "signal"};
-
     members_of(to, &x->who, "pid", "name");
     if (x->initial) {
         buf_clear(&v->cell);
@@ -89,7 +85,7 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     member_reason(v, to, x->node, x->reason);
     member_flag(to, "cut", x->cut);
     json_put_bool(to, "normal", x->normal);
-    json_put_text(to, "cause", causes[x->cause]);
+    json_put_text(to, "cause", death_causes[x->cause]);
     if (x->cause == DEATH_SIGNAL)
         members_of(to, &x->by, "by", "by_name");
     buf_clear(&v->cell);
@@ -200,6 +196,7 @@ const struct sink_type sink_diedjson = {
     .extensions = ".json .ndjson",
     .about = "one JSON object for each exit with those that it caused",
     .item = "exit",
+    .brief = "json",
     .size = sizeof(struct death_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_diedjson,

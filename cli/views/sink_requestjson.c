@@ -179,6 +179,7 @@ const struct sink_type sink_requestjson = {
     .extensions = ".json .ndjson",
     .about = "one JSON object for each request, and one for each shape",
     .item = "request",
+    .brief = "json",
     .size = sizeof(struct request_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS | SINK_SORTS,
     .table = &request_table,

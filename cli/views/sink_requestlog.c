@@ -127,6 +127,7 @@ const struct sink_type sink_requestlog = {
     .name = "requestlog",
     .about = "one line for each request to a server, with its times",
     .item = "request",
+    .brief = "text",
     .size = sizeof(struct request_view),
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_requestlog,

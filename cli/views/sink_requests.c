@@ -131,6 +131,7 @@ const struct sink_type sink_requesthist = {
     .name = "requesthist",
     .about = "histograms of the times of requests to servers, by their shape",
     .item = "request",
+    .brief = "hist",
     .size = sizeof(struct request_view),
     .flags = SINK_AGAIN | SINK_ANONYMOUS | SINK_PAIRS | SINK_FOLDS | SINK_SORTS,
     .table = &request_table,

@@ -46,6 +46,15 @@ const struct sink_type *sink_by_name(const char *name)
     return NULL;
 }
 
+const struct sink_type *sink_of_item(const char *item, const char *brief)
+{
+    for (size_t i = 0; sink_types[i]; i++)
+        if (sink_types[i]->item && sink_types[i]->brief && !strcmp(sink_types[i]->item, item) &&
+            !strcmp(sink_types[i]->brief, brief))
+            return sink_types[i];
+    return NULL;
+}
+
 static bool ends_in(const char *name, size_t len, const char *ext, size_t ext_len)
 {
     return len > ext_len && !strncasecmp(name + len - ext_len, ext, ext_len);
