@@ -4,6 +4,11 @@
 #include "../ground/number.h"
 #include "line.h"
 
+const char *const death_causes[] = {
+    [DEATH_UNKNOWN] = "unknown", [DEATH_ENDED] = "ended",      [DEATH_EXIT] = "exit", [DEATH_ERROR] = "error",
+    [DEATH_LINK] = "link",       [DEATH_SAME] = "same_reason", [DEATH_CALL] = "call", [DEATH_SIGNAL] = "signal",
+};
+
 static void on_done(void *ctx, struct death *root)
 {
     struct death_view *v = ctx;
@@ -75,6 +80,12 @@ static void put_initial(const struct death_view *v, struct buf *to, const struct
     buf_str(to, in_elixir(v, node, fun) ? fun->elixir : fun->erl);
     buf_char(to, '/');
     print_u64(to, arity);
+}
+
+void death_put_initial(const struct death_view *v, struct buf *to, const struct death *x)
+{
+    if (x->initial)
+        put_initial(v, to, x->node, x->initial, x->arity);
 }
 
 void death_put_who(const struct death_view *v, struct buf *to, const struct death *x)

@@ -28,6 +28,8 @@ struct death_view {
     uint64_t shown; /* number of calls of show() */
 };
 
+extern const char *const death_causes[]; /* names of enum death_cause for programs */
+
 void death_view_init(struct death_view *v);
 /* Callbacks for struct sink_type. */
 void death_view_event(struct sink *sink, const struct event *e);
@@ -36,6 +38,8 @@ void death_view_release(struct sink *sink);
 /* Returns an event that has only the time of an exit, for the clock and the printers. */
 struct event death_moment(const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
 void death_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
+/* Prints the initial function of a process; nothing if it is unknown. */
+void death_put_initial(const struct death_view *v, struct buf *to, const struct death *x);
 /* Like death_put_process(), and appends the initial function of a process without a name. */
 void death_put_who(const struct death_view *v, struct buf *to, const struct death *x);
 /* Prints the reason of an exit. Leaves out the stack trace that the reason of an error contains. */

@@ -101,7 +101,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 @test "every view reports lost events and incomplete calls" {
     "$scene" losses >"$BATS_TEST_TMPDIR/losses.etr"
     for name in $(views_of_help); do
-        [[ $name != @(record|pprof|request*|diedjson|table*) ]] || continue # binary, or without events that were lost
+        [[ $name != @(record|pprof|request*|died?sv|diedjson|table*) ]] || continue # binary, or without events that were lost
         run replay "$BATS_TEST_TMPDIR/losses.etr" --as "$name"
         assert_success
         assert_output --regexp '4 events lost|lost[,'$'\t''].*guard[,'$'\t''].*4|"count":4,"reason":"guard"'

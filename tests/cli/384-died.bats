@@ -77,6 +77,23 @@ after='\([0-9.]+[a-z]+\)'
     jq -es '.[-1] | .type == "deaths_missing" and .lost == {} and .missing == 0 and .early == 0' "$OUT"
 }
 
+@test "--as csv and tsv have a row for each exit, with the one that caused it" {
+    traced --as csv -o "$BATS_TEST_TMPDIR/x.json" -o "$BATS_TEST_TMPDIR/x.etr" -- 'dying:chain(oops), dying:leave(lost), dying:crash()'
+    assert_success
+    python3 - "$OUT" <<'END'
+import csv, sys
+rows = {row["name"]: row for row in csv.DictReader(open(sys.argv[1]))}
+first, second = rows["dying_first"], rows["dying_second"]
+assert first["reason"] == second["reason"] == "oops" and first["cause"] == "exit" and second["cause"] == "link", rows
+assert second["by"] == first["pid"] and second["by_name"] == "dying_first" and float(second["after_us"]) >= 0, rows
+assert first["after_us"] == "" and int(first["reached"]) == 2 and first["normal"] == "false", rows
+END
+    diff "$OUT" <("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as diedcsv)
+    run -0 "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as diedtsv
+    assert_line -n 0 "$(head -n 1 "$OUT" | tr , '\t')"
+    assert_equal "${#lines[@]}" "$(wc -l <"$OUT")"
+}
+
 @test "normal exits are counted, and --all shows them" {
     traced -- 'dying:normal(50)'
     assert_success
