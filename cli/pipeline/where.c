@@ -207,6 +207,12 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
 
 enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
 
+/* A function, because MIN() would evaluate a nested match twice, and so each level of a pattern twice as often. */
+static enum match match_both(enum match a, enum match b)
+{
+    return MIN(a, b);
+}
+
 static enum match match_equal(enum wire_order o)
 {
     return o == WIRE_EQUAL ? MATCH_YES : o == WIRE_UNKNOWN ? MATCH_UNKNOWN : MATCH_NO;
@@ -225,8 +231,8 @@ static enum match match_tuple(struct wheres *w, term_t pattern, struct value v, 
     if (n < 0 || arity != pattern->count)
         return MATCH_NO;
     for (int64_t i = 0; i < n; i++, at = wire_skip(at))
-        all = MIN(all, match_pattern(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
-    return n < (int64_t)arity ? MIN(all, MATCH_UNKNOWN) : all;
+        all = match_both(all, match_pattern(w, pattern->items[i], (struct value){.at = at, .env = v.env}, bound));
+    return n < (int64_t)arity ? match_both(all, MATCH_UNKNOWN) : all;
 }
 
 /* Converts a string to a list, so that each element has an address. */
@@ -268,14 +274,14 @@ static enum match match_list(struct wheres *w, term_t pattern, struct value v, s
         return MATCH_NO;
     for (size_t i = 0; i < pattern->count; i++) {
         if (!(el = wire_list_next(&at)))
-            return *at == ETW_T_CUT ? MIN(all, MATCH_UNKNOWN) : MATCH_NO;
-        all = MIN(all, match_pattern(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
+            return *at == ETW_T_CUT ? match_both(all, MATCH_UNKNOWN) : MATCH_NO;
+        all = match_both(all, match_pattern(w, pattern->items[i], (struct value){.at = el, .env = list.env}, bound));
     }
     struct value rest = rest_of(w, list, at);
     if (pattern->tail)
-        return MIN(all, match_pattern(w, pattern->tail, rest, bound));
+        return match_both(all, match_pattern(w, pattern->tail, rest, bound));
     if (wire_class(rest.at) == WIRE_NOTHING)
-        return MIN(all, MATCH_UNKNOWN);
+        return match_both(all, MATCH_UNKNOWN);
     return wire_class(rest.at) == WIRE_NIL ? all : MATCH_NO;
 }
 
@@ -293,8 +299,9 @@ static enum match match_map(struct wheres *w, term_t pattern, struct value v, st
         buf_release(&key);
         if (!value && !unknown)
             return MATCH_NO;
-        all = MIN(all, value ? match_pattern(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env}, bound)
-                             : MATCH_UNKNOWN);
+        all = match_both(all, value ? match_pattern(w, pattern->items[i + 1], (struct value){.at = value, .env = v.env},
+                                                    bound)
+                                    : MATCH_UNKNOWN);
     }
     return all;
 }

@@ -49,6 +49,31 @@ static const char *shown(const char *probe, const char *extra)
 /* c1: the call with 1 as its first argument; r2: the result of process 2; e2: its exception */
 #define SHOWS(where, want) is_text(shown("m:f(_, _) -> return where " where, NULL), want, where)
 
+/* Returns true if a condition with a pattern of nested tuples shows a call whose argument is such a term. */
+static bool shows_nested(size_t levels)
+{
+    struct buf where = {0}, lines = {0};
+    struct fw w = {0};
+
+    fw_begin(&w);
+    fw_ring(&w, 1);
+    fw_call(&w, 1000000, PID(1), "m", "f", 1);
+    buf_puts(&where, "args[1] = ");
+    for (size_t i = 0; i < levels; i++) {
+        fw_tuple(&w, 1);
+        buf_char(&where, '{');
+    }
+    fw_atom(&w, "a");
+    fw_frame_end(&w);
+    buf_char(&where, 'X');
+    for (size_t i = 0; i < levels; i++)
+        buf_char(&where, '}');
+    const bool shows = shown_by(&w, "m:f/1", buf_cstr(&where), "text", &look, &lines) && lines.len;
+    buf_release(&where);
+    buf_release(&lines);
+    return shows;
+}
+
 int main(void)
 {
     is_text(shown("m:f/2 -> return", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "no condition shows every event");
@@ -110,5 +135,6 @@ int main(void)
     is_text(shown("m:f(N, _) -> return where N == 3", NULL), "c3 e2 ", "a condition can use a variable of the head");
     is_text(shown("m:f/2 -> return", "args[1] == 1"), "c1 r1 ", "-e adds a condition");
     is_text(shown("m:f/2", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "results that no probe asked for are shown");
+    ok(shows_nested(60), "the work of a match does not double with each level of a pattern");
     return tap_end();
 }
