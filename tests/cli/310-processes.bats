@@ -333,7 +333,7 @@ again() { # NAME
     trace --json @register work:one/1
     # The first events have no name, until the node has looked it up.
     on_node "spawn(fun() -> register('Elixir.Work.Clerk', self()),
-        fun F() -> work:one(7), receive stop -> ok after 10 -> F() end end() end)"
+        control:again(10, fun() -> work:one(7) end) end)"
     until_true 30 grep -q '"name":"Work.Clerk"' "$OUT" || fail "$(tail -n 2 "$OUT")"
     on_node "P = whereis('Elixir.Work.Clerk'), R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end"
     trace_end

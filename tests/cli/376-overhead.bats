@@ -30,7 +30,7 @@ watched() { node_eval "$NODE" 'begin watch ! {stop, self()}, receive {call_count
 
 # A process that calls work:one/1 some hundred thousand times a second, until cool.
 hot() {
-    on_node 'Hot = fun Hot() -> work:loop(300), receive {stop, From} -> From ! stopped after 1 -> Hot() end end, register(hot, spawn(Hot))'
+    on_node 'register(hot, spawn(fun() -> control:again(1, fun() -> work:loop(300) end) end))'
 }
 cool() { on_node 'hot ! {stop, self()}, receive stopped -> ok end'; }
 
@@ -383,7 +383,7 @@ share_of() { sed -n 's/^etrace: tracing took \([0-9.]*\)% .*/\1/p' "$ERR"; }
 chaos() {
     on_node "Caller = fun() -> [begin catch made_000:f9(N), catch made_001:f1(N) end || N <- lists:seq(1, 1000)], work:loop(1000), work:fac(20) end,
         (fun Round(0) -> ok; Round(N) ->
-            Hot = spawn(fun Hot() -> work:loop(N rem 4 * 200), receive stop -> ok after 1 -> Hot() end end),
+            Hot = spawn(fun() -> control:again(1, fun() -> work:loop(N rem 4 * 200) end) end),
             Callers = [spawn_monitor(Caller) || _ <- lists:seq(1, 10)],
             broker:reload(3),
             [receive {'DOWN', Ref, _, _, _} -> ok end || {_, Ref} <- Callers],

@@ -19,7 +19,7 @@ teardown() {
 
 # ticker CALLS: starts a process of this name that evaluates CALLS a hundred times a second.
 ticker() {
-    on_node "true = register(ticker, spawn(fun() -> (fun F() -> $1, receive stop -> ok after 10 -> F() end end)() end)), ok"
+    on_node "true = register(ticker, spawn(fun() -> control:again(10, fun() -> $1 end) end)), ok"
 }
 
 # serve ARGS...: starts the server. Requests go to the descriptor CLIENT, and OUT gets the answers.

@@ -25,7 +25,7 @@ teardown() {
 }
 
 ticker() {
-    on_node 'true = register(ticker, spawn(fun() -> (fun F() -> work:one(tick), receive stop -> ok after 10 -> F() end end)() end)), ok'
+    on_node 'true = register(ticker, spawn(fun() -> control:again(10, fun() -> work:one(tick) end) end)), ok'
 }
 
 # client SDK: runs tests/lib/mcp_client.mjs against the server.

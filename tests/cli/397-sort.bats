@@ -96,7 +96,7 @@ words_of() {
 }
 
 @test "the table of a trace sorts live, by the option and by keys" {
-    on_node 'spawn(fun() -> register(sorter, self()), F = fun F() -> lists:seq(1, 3), lists:seq(1, 3), lists:max([1]), receive stop -> ok after 20 -> F() end end, F() end)'
+    on_node 'spawn(fun() -> register(sorter, self()), control:again(20, fun() -> lists:seq(1, 3), lists:seq(1, 3), lists:max([1]) end) end)'
     terminal 100 24 "$ETRACE_BIN -n $NODE 'lists:seq/2 by mfa: count' 'lists:max/1 by mfa: count' --sort mfa"
     await '^lists:max/1 '
     typed q

@@ -241,7 +241,7 @@ END
     local other=$NODE
     node_start with
     on_node '{ok, M, B} = compile:forms([{attribute, 1, module, only_here}, {attribute, 1, export, [{f, 0}]}, {function, 1, f, 0, [{clause, 1, [], [], [{atom, 1, ok}]}]}]),
-        {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> F = fun F() -> M:f(), receive stop -> ok after 1 -> F() end end, F() end))'
+        {module, M} = code:load_binary(M, "", B), register(calls, spawn(fun() -> control:again(1, fun() -> M:f() end) end))'
     live_snapshot
     # The node in `other` looks up the module only after the node in NODE is traced.
     node_eval "$other" 'Me = self(), register(holder, spawn(fun() -> erlang:suspend_process(whereis(code_server)), Me ! held, receive go -> ok end end)), receive held -> ok end' >/dev/null

@@ -85,7 +85,7 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
     says ls -n "$NODE" 'evil*:_'
     says info -n "$NODE" 'evil*:_'
     says info -n "$NODE" "$(evil_pid)"
-    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(calls, spawn(fun() -> F = fun F() -> M:plain(1), receive stop -> ok after 5 -> F() end end, F() end))'
+    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], register(calls, spawn(fun() -> control:again(5, fun() -> M:plain(1) end) end))'
     for view in '' --json; do
         # shellcheck disable=SC2086  # nothing, or a word
         until_true 30 counted $view || fail "top did not count the function: $(<"$OUT") $(<"$ERR")"

@@ -7,7 +7,7 @@
 %% not count in snapshot/0.
 -module(control).
 
--export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1]).
+-export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1, again/2, again/3]).
 -export([companion_modules/0, companion/1]).
 -export([listen/2, serve/2]).
 
@@ -18,6 +18,18 @@ start() ->
     {ok, Secret} = file:read_file(filename:join(Dir, "secret")),
     spawn(?MODULE, listen, [string:trim(Secret), filename:join(Dir, "ready")]),
     ok.
+
+%% Evaluates Fun again and again, Ms milliseconds apart, until the message stop comes, or {stop, From}, which is answered
+%% with stopped. In again/3, Fun turns one state into the next, and the answer is {stopped, State}. Such a loop must not be
+%% written in an expression for on_node: erl_eval calls a fun while it receives, and the VM can crash if the time is over
+%% meanwhile.
+again(Ms, Fun) ->
+    Fun(),
+    receive stop -> ok; {stop, From} -> From ! stopped after Ms -> again(Ms, Fun) end.
+
+again(Ms, Fun, State) ->
+    Next = Fun(State),
+    receive stop -> ok; {stop, From} -> From ! {stopped, Next} after Ms -> again(Ms, Fun, Next) end.
 
 %% node_adopt calls this with -run on a separate node. It loads this module into a node that started without it.
 adopt([Name, Dir, Otp]) ->

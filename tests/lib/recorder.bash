@@ -26,10 +26,10 @@ RECORDER=(--ring 256kB --snapshot-when 'class == error' --snapshot-after 1h work
 makes() { # [MODULE]
     on_node "Me = self(), Make = fun(From, To) -> lists:foreach(fun ${1:-work}:one/1, lists:seq(From, To)) end,
         register(maker, spawn(fun() -> Make(1, 20000), Me ! up,
-            (fun F(N) -> receive {calm, Who} -> Who ! {made, N} after 1 -> Make(N + 1, N + 50), F(N + 50) end end)(20000) end)),
+            control:again(1, fun(N) -> Make(N + 1, N + 50), N + 50 end, 20000) end)),
         receive up -> ok end"
 }
-made() { MADE=$(node_eval "$NODE" 'R = monitor(process, maker), maker ! {calm, self()}, receive {made, N} -> receive {_, R, _, _, normal} -> N end end'); }
+made() { MADE=$(node_eval "$NODE" 'R = monitor(process, maker), maker ! {stop, self()}, receive {stopped, N} -> receive {_, R, _, _, normal} -> N end end'); }
 
 another() {
     MADE=$((MADE + 1))
