@@ -77,6 +77,8 @@ rename({named_fun, L, V, Clauses}, Names0) ->
     {New, Names1} = name(V, Names0),
     {Renamed, Names} = rename(Clauses, Names1),
     {{named_fun, L, New, Renamed}, Names};
+rename({'receive', _, _, _, _}, _) ->
+    fail("an interpreted receive must have no time limit: the virtual machine could crash (janitor.eval)", []);
 rename(T, Names0) when is_tuple(T) ->
     {List, Names} = rename(tuple_to_list(T), Names0),
     {list_to_tuple(List), Names};
