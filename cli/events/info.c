@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "info.h"
 
-bool info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
+const uint8_t *info_value(const struct event *e, const uint8_t *list, const char *key)
 {
     const uint8_t *el, *first;
     uint32_t arity;
 
     if (*list != ETW_T_LIST || !wire_list(&list))
-        return false;
+        return NULL;
     while ((el = wire_list_next(&list)))
         if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, key))
-            return wire_int(wire_skip(first), ret);
-    return false;
+            return wire_skip(first);
+    return NULL;
+}
+
+bool info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret)
+{
+    const uint8_t *value = info_value(e, list, key);
+
+    return value && wire_int(value, ret);
 }
 
 bool info_reclaimed(const struct event *e, int64_t *ret)

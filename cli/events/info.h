@@ -5,6 +5,8 @@
 
 #include "event.h"
 
+/* Returns the value of a key in a property list; NULL: none. */
+const uint8_t *info_value(const struct event *e, const uint8_t *list, const char *key);
 /* Finds the integer value of a key in a property list. Returns false if there is none. */
 bool info_number(const struct event *e, const uint8_t *list, const char *key, int64_t *ret);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../events/info.h"
 #include "../ground/mem.h"
 #include "../ground/table.h"
 
@@ -461,16 +462,10 @@ static void count_losses(struct pairing *c, const struct event *e)
 /* Sets the duration of a system event that contains {timeout, Milliseconds}. */
 static void told_duration(struct event *e)
 {
-    const uint8_t *list = wire_skip(e->terms.at), *el, *first;
-    uint32_t arity;
     int64_t ms;
 
-    if (*list != ETW_T_LIST || !wire_list(&list))
-        return;
-    while ((el = wire_list_next(&list)))
-        if (wire_tuple(el, &arity, &first) == 2 && wire_is_atom(&e->env, first, "timeout") &&
-            wire_int(wire_skip(first), &ms) && ms >= 0 && ms < INT64_MAX / 1000000)
-            e->dur_ns = ms * 1000000;
+    if (info_number(e, wire_skip(e->terms.at), "timeout", &ms) && ms >= 0 && ms < INT64_MAX / 1000000)
+        e->dur_ns = ms * 1000000;
 }
 
 void pairing_event(struct pairing *c, struct event *e)
