@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "check_find.h"
+#include "check_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,6 @@
 #define RUN_QUEUE 8            /* number of waiting processes per scheduler */
 #define PORT_QUEUE (256 << 10) /* bytes of output that wait in a port */
 #define CLOCK_US 1000000
-#define SOME_LOOKS 8         /* with fewer looks, no state of a process counts as lasting */
 #define SLOW_HEAP (32 << 20) /* bytes of memory of a process whose collections take long */
 /* Number of processes that wait without a timeout for one process on another node. */
 #define REMOTE_LEAST 3
@@ -42,13 +41,7 @@ const char *const check_kinds[CHECK_KINDS] = {
     "atoms",    "ets",        "clock",    "vm",        "unknown",
 };
 
-struct check_rules {
-    const struct check_seen *seen;
-    const struct check_facts *first, *last;
-    struct check_findings *to;
-};
-
-static struct check_finding *check_add(const struct check_rules *r, enum check_severity severity, enum check_kind kind)
+struct check_finding *check_add(const struct check_rules *r, enum check_severity severity, enum check_kind kind)
 {
     struct check_findings *f = r->to;
 
@@ -59,12 +52,12 @@ static struct check_finding *check_add(const struct check_rules *r, enum check_s
 
 /* ---- the commands that show more ---- */
 
-static void check_command(const struct check_rules *r, struct check_finding *f, const char *name)
+void check_command(const struct check_rules *r, struct check_finding *f, const char *name)
 {
     command_line_begin(&f->command, name, r->seen->ssh, r->seen->named);
 }
 
-static void check_command_of(const struct check_rules *r, struct check_finding *f, const char *name, const char *pid)
+void check_command_of(const struct check_rules *r, struct check_finding *f, const char *name, const char *pid)
 {
     check_command(r, f, name);
     if (name && !strcmp(name, "why")) {
@@ -77,8 +70,8 @@ static void check_command_of(const struct check_rules *r, struct check_finding *
 
 /* ---- processes ---- */
 
-static struct check_finding *check_about(const struct check_rules *r, enum check_severity severity,
-                                         enum check_kind kind, const struct look_process *p)
+struct check_finding *check_about(const struct check_rules *r, enum check_severity severity, enum check_kind kind,
+                                  const struct look_process *p)
 {
     struct check_finding *f = check_add(r, severity, kind);
 
@@ -105,7 +98,7 @@ static const struct check_wait *check_wait_for(const struct check_rules *r, cons
     return NULL;
 }
 
-static const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid)
+const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid)
 {
     for (size_t i = 0; i < seen->nsuspects; i++)
         if (!strcmp(seen->suspects[i]->pid, pid))
@@ -285,7 +278,7 @@ static void check_suspended(const struct check_rules *r, const struct check_susp
  */
 static bool check_spins(const struct why_samples *s)
 {
-    return s->looks >= SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
+    return s->looks >= CHECK_SOME_LOOKS && s->running == s->looks && !s->queue_most && !s->first.loop && !s->last.loop;
 }
 
 /*
@@ -294,7 +287,8 @@ static bool check_spins(const struct why_samples *s)
  */
 static bool check_collects(const struct check_suspect *s)
 {
-    return s->samples.looks >= SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks && s->samples.last.memory >= SLOW_HEAP;
+    return s->samples.looks >= CHECK_SOME_LOOKS / 2 && s->slow * 2 >= s->samples.looks &&
+           s->samples.last.memory >= SLOW_HEAP;
 }
 
 static void check_collecting(const struct check_rules *r, const struct check_suspect *s)
@@ -323,7 +317,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
         check_queue(r, s, cause);
     else if ((cause == WHY_UNMATCHED || cause == WHY_SCANS) && x->queue_least >= UNMATCHED_LEAST)
         check_unmatched(r, s);
-    else if (cause == WHY_EXITING && x->looks >= SOME_LOOKS)
+    else if (cause == WHY_EXITING && x->looks >= CHECK_SOME_LOOKS)
         check_cause(r, s, CHECK_WARNING, CHECK_EXITING);
     else if (cause == WHY_COLLECTS || (cause == WHY_RUNS && check_collects(s)))
         check_collecting(r, s);
@@ -394,7 +388,7 @@ static void check_put_part(const struct check_rules *r, int64_t bytes, struct bu
         buf_printf(to, ", %lld %% of the node's memory", (long long)MIN(bytes * 100 / used, 100));
 }
 
-static bool check_is_large(const struct check_rules *r, int64_t bytes)
+bool check_is_large(const struct check_rules *r, int64_t bytes)
 {
     return bytes >= MEMORY_LARGE && bytes >= r->last->figures[CHECK_USED] * MEMORY_PART / 100;
 }
@@ -403,7 +397,7 @@ static void check_memory(const struct check_rules *r, const struct check_suspect
 {
     const struct why_samples *x = &s->samples;
     double rate = why_rate(x, x->first.memory, x->last.memory);
-    bool grows = x->looks >= SOME_LOOKS && !x->memory_fell && rate >= MEMORY_RATE;
+    bool grows = x->looks >= CHECK_SOME_LOOKS && !x->memory_fell && rate >= MEMORY_RATE;
 
     if (!x->last.answer[0] || (!grows && !check_is_large(r, x->last.memory)))
         return;
