@@ -15,7 +15,7 @@
 #define QUEUE_BEHIND 1000    /* number of messages that a process searches or has not read yet */
 #define UNMATCHED_LEAST 100  /* least number of messages to report when none matches */
 /* Bytes of one process that are worth a finding, if they are also MEMORY_PART of the node's memory. */
-#define MEMORY_LARGE (256 << 20)
+#define MEMORY_LARGE CHECK_HEAP_LEAST
 #define MEMORY_PART 40        /* share of the node's memory, in percent */
 #define MEMORY_RATE (4 << 20) /* growth of the memory of a process, in bytes per second */
 #define NODE_RATE (16 << 20)  /* growth of the memory of the node, in bytes per second */
@@ -35,10 +35,10 @@
 
 const char *const check_severities[] = {"critical", "warning", "note"};
 const char *const check_kinds[CHECK_KINDS] = {
-    "deadlock", "silent",     "starting", "alarm",     "memory",   "binaries", "queue",     "pool",
-    "lock",     "suspended",  "waits",    "unmatched", "busy",     "nif",      "collects",  "exiting",
-    "restarts", "connection", "port",     "dirty",     "overload", "log",      "processes", "ports",
-    "atoms",    "ets",        "clock",    "vm",        "unknown",
+    "deadlock", "silent",    "starting",   "alarm",     "memory", "binaries", "queue",    "pool",
+    "lock",     "suspended", "waits",      "unmatched", "busy",   "nif",      "collects", "scheduler",
+    "exiting",  "restarts",  "connection", "port",      "dirty",  "overload", "log",      "processes",
+    "ports",    "atoms",     "ets",        "clock",     "vm",     "unknown",
 };
 
 struct check_finding *check_add(const struct check_rules *r, enum check_severity severity, enum check_kind kind)
@@ -823,6 +823,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
     check_clocks(&r);
     check_words(&r);
     check_vm(&r);
+    check_unseen(&r);
     if (ret->n > from)
         qsort(ret->items + from, ret->n - from, sizeof(*ret->items), check_order);
 }

@@ -5,6 +5,7 @@
 
 #include "../ground/command_line.h"
 #include "check_node.h"
+#include "check_trace.h"
 #include "why_page.h"
 
 /* A process that check watches closely. */
@@ -34,7 +35,8 @@ struct check_seen {
     unsigned nfacts;
     /* totals of the scan: processes, messages, memory, running processes, processes that wait in a call */
     int64_t total[5];
-    const struct ps_node *binaries; /* the processes with the most binaries; NULL: check did not ask for them */
+    const struct ps_node *binaries;  /* the processes with the most binaries; NULL: check did not ask for them */
+    const struct check_trace *trace; /* NULL: check only looked */
 };
 
 /* CHECK_NOTE is for information that is not counted as a finding. */
@@ -58,6 +60,7 @@ enum check_kind {
     CHECK_BUSY,
     CHECK_NIF,
     CHECK_COLLECTS,
+    CHECK_SCHEDULER,
     CHECK_EXITING,
     CHECK_RESTARTS,
     CHECK_CONNECTION,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files with rules of `etrace check` share. */
+/* Shares the helpers of the rules of `etrace check` between check_find.c and check_unseen.c. */
 #ifndef ETRACE_CHECK_RULES_H
 #define ETRACE_CHECK_RULES_H
 
@@ -25,5 +25,11 @@ void check_command_of(const struct check_rules *r, struct check_finding *f, cons
 
 bool check_is_large(const struct check_rules *r, int64_t bytes); /* a large part of the node's memory */
 const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid); /* NULL: none */
+
+/*
+ * Adds findings about what only the trace of --for has seen, and what it has seen to findings of the looks. Must be
+ * called after all other rules. Adds nothing if check only looked.
+ */
+void check_unseen(const struct check_rules *r);
 
 #endif

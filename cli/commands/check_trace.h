@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Traces one node while `etrace check --for` looks at it, for what begins and ends between two looks: the system events
+ * of the node. Counts them; check_unseen.c decides what is worth a finding.
+ *
+ * The node sends at most CHECK_TRACE_RATE system events per second, and counts the others as lost. No process has a
+ * trace flag. The memory here is bounded: at most CHECK_EVENT_ROWS rows.
+ */
+#ifndef ETRACE_CHECK_TRACE_H
+#define ETRACE_CHECK_TRACE_H
+
+#include "../pipeline/pipeline.h"
+#include "../trace/prepare.h"
+#include "look.h"
+
+#define CHECK_TRACE_RATE 1000
+#define CHECK_EVENT_ROWS 200
+/* Bytes of the heap of a process from which on the node reports its collections. */
+#define CHECK_HEAP_LEAST (256 << 20)
+
+enum check_event { CHECK_LONG_GC, CHECK_LONG_SCHEDULE, CHECK_LARGE_HEAP, CHECK_EVENTS };
+
+/*
+ * The events of one kind at the processes with one name, such as the workers of a pool, or at one process without a
+ * name.
+ */
+struct check_event_row {
+    enum check_event event;
+    struct look_process process; /* the process of the largest value */
+    bool several;                /* other processes had such events, too */
+    char where[140];             /* the function at the end of the time slice; empty: unknown */
+    uint64_t count;
+    int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
+};
+
+struct check_trace {
+    bool on;          /* the node traces, or has traced */
+    bool system;      /* the trace has system events */
+    char why[512];    /* why there are no system events; empty: there are */
+    int64_t from, to; /* loop_now() times of the beginning and the end of the trace */
+    struct check_event_row rows[CHECK_EVENT_ROWS];
+    size_t nrows;
+    bool lossy; /* system events were lost, so the counts of `rows` are too low */
+    /* The members below are private. */
+    struct pipeline *pipeline;
+    struct prepare *prepare;
+    struct exprs exprs;
+    struct what_opts what;
+    struct texts words;
+    struct view view;
+    char heap_probe[40];
+    int wordsize; /* bytes of a word of the node */
+};
+
+/* Must be called before the first batch, because the pipeline needs every batch. */
+struct check_trace *check_trace_new(void);
+void check_trace_free(struct check_trace *t); /* accepts NULL */
+
+/* Asks the node to trace. Returns false if there is nothing to trace on this node, or `why` says why not. */
+bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s);
+/* Takes a reply of the node. Returns true when the node traces, or has refused it. */
+bool check_trace_reply(struct check_trace *t, const struct session_reply *reply);
+
+void check_trace_batch(struct check_trace *t, const void *batch, size_t len);
+
+void check_trace_end(struct check_trace *t); /* must be called after the last batch */
+
+static inline int64_t check_traced_ms(const struct check_trace *t) /* how long the node has traced */
+{
+    return t->to - t->from;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests what `etrace check --for` reports of its trace: the limits of each finding, and its words. */
+#include "commands/check_rules.h"
+
+#include <stdlib.h>
+
+#include "tap.h"
+
+#define MB (INT64_C(1) << 20)
+
+static struct check_trace *trace;
+static struct check_seen seen;
+static struct check_findings findings;
+
+/* Begins with a node of 300 MB that was traced for ten seconds, and on which nothing happened. */
+static void begin(void)
+{
+    free(trace);
+    trace = calloc(1, sizeof(*trace));
+    *trace = (struct check_trace){.on = true, .system = true, .to = 10000};
+    seen = (struct check_seen){.trace = trace, .nfacts = CHECK_FACTS};
+    seen.facts[CHECK_FACTS - 1].figures[CHECK_USED] = 300 * MB;
+}
+
+static struct check_event_row *add(enum check_event event, uint64_t count, int64_t most, int64_t sum)
+{
+    struct check_event_row *x = &trace->rows[trace->nrows++];
+
+    *x = (struct check_event_row){event, {"<0.9.0>", "shop"}, .count = count, .most = most, .sum = sum};
+    return x;
+}
+
+static void found(enum check_severity severity, enum check_kind kind, const char *text)
+{
+    if (!ok(findings.n == 1, "%s: one finding", text))
+        return;
+    struct check_finding *f = &findings.items[0];
+    ok(f->severity == severity && f->kind == kind, "its severity and kind");
+    is_text(buf_cstr(&f->text), text, "its text");
+}
+
+static void decide(void)
+{
+    struct check_rules r = {&seen, &seen.facts[0], &seen.facts[CHECK_FACTS - 1], &findings};
+
+    check_unseen(&r);
+}
+
+static void finds(enum check_severity severity, enum check_kind kind, const char *text)
+{
+    decide();
+    found(severity, kind, text);
+    check_findings_release(&findings);
+    begin();
+}
+
+static void finds_nothing(const char *name)
+{
+    decide();
+    ok(!findings.n, "%s", name);
+    check_findings_release(&findings);
+    begin();
+}
+
+static void collections(void)
+{
+    add(CHECK_LONG_GC, 14, 310, 2100);
+    finds(CHECK_WARNING, CHECK_COLLECTS,
+          "<0.9.0>(shop) collected garbage for up to 310ms, 14 times, 2.1s in all in 10s");
+    add(CHECK_LONG_GC, 14, 80, 990);
+    finds_nothing("less than a tenth of the time is no finding");
+    add(CHECK_LONG_GC, 2, 700, 1300);
+    finds_nothing("two collections are no finding");
+    add(CHECK_LONG_GC, 1, 1200, 1200);
+    finds(CHECK_WARNING, CHECK_COLLECTS, "<0.9.0>(shop) collected garbage for 1.2s, once in 10s");
+    add(CHECK_LONG_GC, 2, 5000, 5100);
+    finds(CHECK_CRITICAL, CHECK_COLLECTS, "<0.9.0>(shop) collected garbage for up to 5s, 2 times, 5.1s in all in 10s");
+    add(CHECK_LONG_GC, 20, 90, 1500)->several = true;
+    trace->lossy = true;
+    finds(CHECK_WARNING, CHECK_COLLECTS,
+          "<0.9.0>(shop) and others of this name collected garbage for up to 90ms, at least 20 times, 1.5s in all in "
+          "10s");
+}
+
+static void slices(void)
+{
+    snprintf(add(CHECK_LONG_SCHEDULE, 6, 200, 1100)->where, sizeof(trace->rows->where), "shop:price/1");
+    finds(CHECK_WARNING, CHECK_SCHEDULER,
+          "<0.9.0>(shop) held its scheduler for up to 200ms, 6 times, 1.1s in all in 10s; at the end it was in "
+          "shop:price/1");
+    add(CHECK_LONG_SCHEDULE, 6, 200, 1100);
+    add(CHECK_LONG_GC, 6, 190, 1090);
+    finds(CHECK_WARNING, CHECK_COLLECTS,
+          "<0.9.0>(shop) collected garbage for up to 190ms, 6 times, 1.09s in all in 10s");
+}
+
+static void heaps(void)
+{
+    add(CHECK_LARGE_HEAP, 3, 280 * MB, 700 * MB);
+    finds(CHECK_WARNING, CHECK_MEMORY, "<0.9.0>(shop) had a heap of up to 280 MB at its collections");
+    seen.facts[CHECK_FACTS - 1].figures[CHECK_USED] = 1000 * MB;
+    add(CHECK_LARGE_HEAP, 1, 280 * MB, 280 * MB);
+    finds(CHECK_WARNING, CHECK_MEMORY, "<0.9.0>(shop) had a heap of up to 280 MB at its collections");
+    seen.facts[CHECK_FACTS - 1].figures[CHECK_USED] = 4000 * MB;
+    add(CHECK_LARGE_HEAP, 3, 280 * MB, 700 * MB);
+    finds_nothing("a small part of the node's memory is no finding");
+}
+
+/* Adds a finding of the looks. */
+static void grows(enum check_kind kind)
+{
+    struct check_rules r = {&seen, &seen.facts[0], &seen.facts[CHECK_FACTS - 1], &findings};
+    const struct look_process shop = {"<0.9.0>", "shop"};
+
+    buf_puts(&check_about(&r, CHECK_WARNING, kind, &shop)->text, "has messages");
+}
+
+static void together(void)
+{
+    grows(CHECK_COLLECTS);
+    add(CHECK_LONG_GC, 3, 6000, 9000);
+    finds(CHECK_CRITICAL, CHECK_COLLECTS,
+          "<0.9.0>(shop) has messages; it collected garbage for up to 6s, 3 times, 9s in all in 10s");
+    grows(CHECK_MEMORY);
+    add(CHECK_LARGE_HEAP, 3, 280 * MB, 700 * MB);
+    finds(CHECK_WARNING, CHECK_MEMORY, "<0.9.0>(shop) has messages; it had a heap of up to 280 MB at its collections");
+    trace->on = trace->system = false;
+    snprintf(trace->why, sizeof(trace->why), "the node has OTP 27");
+    finds(CHECK_NOTE, CHECK_UNKNOWN,
+          "long collections and time slices between the looks are unknown: the node has OTP 27");
+    seen.trace = NULL;
+    finds_nothing("a check that only looks finds nothing of a trace");
+}
+
+int main(void)
+{
+    begin();
+    collections();
+    slices();
+    heaps();
+    together();
+    free(trace);
+    return tap_end();
+}
