@@ -87,6 +87,10 @@ static void check_put_head(const struct check_page *p, struct buf *to)
     buf_printf(&b, " · OTP %s · %lld processes · up ", p->otp, (long long)p->seen->total[0]);
     check_put_time(p->uptime_ms, &b);
     buf_printf(&b, " · looked at in %lld.%llds", (long long)(p->took_ms / 1000), (long long)(p->took_ms / 100 % 10));
+    if (p->seen->trace && p->seen->trace->on) {
+        buf_puts(&b, ", traced for ");
+        print_duration(&b, check_traced_ms(p->seen->trace) / 100 * 100000000);
+    }
     paint_str(&p->paint, to, PAINT_NODE, (struct str){p->seen->name, strlen(p->seen->name)});
     buf_str(to, buf_view(&b));
     buf_char(to, '\n');
@@ -174,6 +178,8 @@ static void check_json(const struct check_page *p, struct buf *to)
     json_put_text(to, "otp", p->otp);
     json_put_uint(to, "uptime_ms", p->uptime_ms);
     json_put_int(to, "elapsed_us", p->took_ms * 1000);
+    if (p->seen->trace)
+        json_put_int(to, "traced_us", check_traced_ms(p->seen->trace) * 1000);
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)
         json_put_int(to, figures[i].key, f->figures[figures[i].figure]);
     json_put_int(to, "messages", p->seen->total[1]);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * etrace check: looks at a whole node for a second or two, without tracing, and says what is wrong with it.
+ * etrace check: looks at a whole node for a second or two, without tracing, and says what is wrong with it. With --for
+ * it looks longer, and traces meanwhile what is over between two looks (check_trace.h).
  *
  * For each node, one question at a time:
  *
  *   SCANS     look at every process once, and choose suspects (nif/tracer_health.hrl)
  *   FACTS     ask for the figures of the node
+ *   ARMS      only with --for: begin to trace
  *   WATCHES   look at the suspects again and again, as `etrace why` does
  *   AGAIN     ask for the figures, and for the processes that others wait for: they become suspects, too
  *   DWELLS    look at all suspects, at last with all details
@@ -37,6 +39,8 @@
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
+#define TRACED_BYTES 512           /* bytes that the node sends of a term */
+#define TRACED_RING (256 << 10)    /* bytes of the ring of each thread of the node */
 
 struct check_opts {
     int64_t for_ns;
@@ -47,7 +51,8 @@ struct check_opts {
 
 #define ROW(...) OPT_ROW(struct check_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "how long to look at suspect processes (default 1s)"),
+    ROW('t', "for", "DURATION", OPT_DURATION, for_ns,
+        "look for this time, and trace what is over between two looks (default 1s, without a trace)"),
     ROW(0, "json", NULL, OPT_FLAG, json, "one object per line: a `finding` for each, then a `check` for each node"),
     ROW(0, "as", GRID_AS, OPT_CHOICE, as, "the format: text, --json, or columns for spreadsheets"),
     OPT_SORT(struct check_opts, sort, "the most harmful first", &check_columns),
@@ -55,7 +60,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group check_group = {"How it is shown", rows, ARRAY_LEN(rows)};
 
-enum check_phase { SCANS, FACTS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, OVER };
+enum check_phase { SCANS, FACTS, ARMS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, OVER };
 
 struct check_peer {
     enum check_phase phase;
@@ -69,6 +74,7 @@ struct check_peer {
     bool more;            /* the scan, or the search for binaries, is not complete */
     struct check_suspect *suspects[SUSPECTS];
     struct ps_node binaries;
+    struct check_trace *trace; /* NULL: without --for */
     struct check_seen seen;
     int64_t took_ms;
 };
@@ -81,6 +87,7 @@ struct check_run {
     struct funs funs;
     size_t found;
     int status;
+    bool hurries; /* Ctrl-C has ended the wait of --for */
 };
 
 static void check_fail(struct check_run *x, struct check_peer *s, const struct err *e)
@@ -178,6 +185,7 @@ static void check_ask(struct check_run *x, struct peer *p)
     case LAST:
         check_health_request(&b, s->phase != FACTS, PATIENCE_MS);
         break;
+    case ARMS: /* the preparation sends its requests itself */
     case DONE:
     case OVER:
         return;
@@ -198,6 +206,24 @@ static void check_watch(struct check_peer *s, enum check_phase phase, int64_t ms
     s->whole = false;
 }
 
+/* Begins to watch the suspects of the scan. */
+static void check_watch_first(const struct check_run *x, struct check_peer *s)
+{
+    const int64_t ms = x->hurries ? 0 : x->o->for_ns ? x->o->for_ns / 1000000 : WATCH_MS;
+
+    check_watch(s, WATCHES, ms);
+    if (s->trace)
+        s->longest = s->round + LONGEST_MS + ms;
+}
+
+/* Begins to trace. Returns false if there is nothing to trace. */
+static bool check_arm(struct check_run *x, struct check_peer *s, struct peer *p)
+{
+    if (!s->trace || x->hurries)
+        return false;
+    return check_trace_begin(s->trace, x->ctx, p->session);
+}
+
 static bool check_wants_binaries(const struct check_peer *s)
 {
     const struct check_facts *f = &s->seen.facts[CHECK_FACTS - 1];
@@ -212,6 +238,8 @@ static void check_done(struct check_peer *s)
 {
     s->phase = DONE;
     s->took_ms = loop_now() - s->begun;
+    if (s->trace && s->trace->on)
+        s->trace->to = loop_now();
 }
 
 /* Ends the current phase and begins the next one. */
@@ -225,7 +253,13 @@ static void check_advance(struct check_run *x, struct check_peer *s, struct peer
         break;
     case FACTS:
         check_suspects_of(s, p, &s->seen.facts[0]);
-        check_watch(s, WATCHES, x->o->for_ns ? x->o->for_ns / 1000000 : WATCH_MS);
+        if (check_arm(x, s, p))
+            s->phase = ARMS;
+        else
+            check_watch_first(x, s);
+        break;
+    case ARMS:
+        check_watch_first(x, s);
         break;
     case WATCHES:
         s->phase = AGAIN;
@@ -331,6 +365,13 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     struct err e;
     bool ok = reply->ok;
 
+    if (s->phase == ARMS) {
+        if (check_trace_reply(s->trace, reply)) {
+            check_advance(x, s, p);
+            check_next(x, p);
+        }
+        return;
+    }
     if (!ok)
         session_error(reply, &e);
     else if (s->phase == SCANS)
@@ -350,11 +391,36 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     check_next(x, p);
 }
 
+static void check_on_batch(void *data, struct peer *p, const void *batch, size_t len)
+{
+    struct check_run *x = data;
+    struct check_peer *s = &x->states[p->index];
+
+    if (!s->trace)
+        s->trace = check_trace_new();
+    check_trace_batch(s->trace, batch, len);
+}
+
 /* ---- the command ---- */
 
 static bool check_is_over(const struct check_peer *s)
 {
     return s->phase == DONE || s->phase == OVER;
+}
+
+/* Ends the wait of --for, if there is one: check then prints what it has found so far. */
+static bool check_hurry(struct check_run *x)
+{
+    if (!x->o->for_ns || x->hurries)
+        return false;
+    x->hurries = true;
+    x->ctx->interrupts = 0;
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        if (x->states[i].phase == WATCHES) {
+            x->states[i].until = loop_now();
+            x->states[i].next = MIN(x->states[i].next, loop_now()); /* stays -1 if an answer is missing */
+        }
+    return true;
 }
 
 /* Serves the nodes until check has finished with all of them. Returns false if it was ended before. */
@@ -373,7 +439,7 @@ static bool check_look(struct check_run *x)
         }
         if (all)
             return true;
-        if (!peers_step(&x->peers, next) || x->ctx->interrupts)
+        if (!peers_step(&x->peers, next) || (x->ctx->interrupts && !check_hurry(x)))
             return !x->ctx->interrupts;
     }
 }
@@ -385,6 +451,8 @@ static void check_print(struct check_run *x, const struct peer *p)
     struct check_findings findings = {0};
     struct buf b = {0};
 
+    if (s->trace)
+        check_trace_end(s->trace);
     check_find(&s->seen, &findings);
     struct check_page page = {
         .seen = &s->seen,
@@ -412,6 +480,17 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
     struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
     const struct texts all = {0};
 
+    if (x->o->for_ns) {
+        handlers.batch = check_on_batch;
+        session.rate = CHECK_TRACE_RATE;
+        session.size = TRACED_BYTES;
+        session.ring_bytes = TRACED_RING;
+        /*
+         * The limit would end a check of a node whose memory grows, which check has to report. The trace itself needs
+         * little memory: its rings are small, and it makes no process wait.
+         */
+        session.memory = UINT64_MAX;
+    }
     peers_begin(&x->peers, x->ctx, &handlers);
     if (!peers_open(&x->peers, node, &session, e))
         return false;
@@ -420,6 +499,9 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         s->begun = loop_now();
         s->longest = s->begun + LONGEST_MS + x->o->for_ns / 1000000;
         s->seen.suspects = s->suspects;
+        if (x->o->for_ns && !s->trace)
+            s->trace = check_trace_new();
+        s->seen.trace = s->trace;
         s->seen.name = session_node(p->session)->name;
         s->seen.erts = session_node(p->session)->erts;
         s->seen.arch = session_node(p->session)->arch;
@@ -440,6 +522,7 @@ static void check_peer_release(struct check_peer *s)
     }
     buf_release(&s->everybody);
     ps_node_release(&s->binaries);
+    check_trace_free(s->trace);
 }
 
 static int check_run(struct ctx *ctx, const struct check_opts *o, const struct node_opts *node)
@@ -450,10 +533,13 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
     funs_init(&x.funs);
     if (check_open(&x, node, &e)) {
         ctx_watch_reader(ctx);
-        if (check_look(&x))
-            for (struct peer *p = NULL; (p = peers_next(&x.peers, p));)
-                if (x.states[p->index].phase == DONE)
-                    check_print(&x, p);
+        if (check_look(&x)) {
+            if (o->for_ns)
+                peers_leave(&x.peers); /* waits for the last events of the trace */
+            for (size_t i = 0; i < x.peers.count; i++)
+                if (x.states[i].phase == DONE)
+                    check_print(&x, &x.peers.items[i]);
+        }
     } else {
         x.status = ctx_fail(ctx, &e);
     }
@@ -486,13 +572,16 @@ static int cmd_check_run(struct ctx *ctx, const struct cmd *self, char **argv)
 }
 
 static const char about[] = "  etrace check                   what is wrong with this node?\n"
-                            "  etrace check --for 10s         look longer: what grows slowly shows\n"
+                            "  etrace check --for 10s         look longer, and trace what is soon over\n"
                             "  etrace check -n a -n b --json  two nodes, for programs\n"
                             "\nLooks at a node for two seconds, without tracing, and prints what it finds, the\n"
                             "most harmful first: deadlocks, chains of waiting processes, queues that grow,\n"
                             "pools without a free member, locks, suspended and busy processes, restarts,\n"
                             "memory, limits, alarms. Each line has its evidence, and a command that shows\n"
-                            "more. The status is 12 if anything was found, and 0 if not.\n";
+                            "more. The status is 12 if anything was found, and 0 if not.\n"
+                            "\nWith --for it looks longer, and sees what grows slowly. It also traces what is\n"
+                            "over between two looks, at a small cost: long garbage collections and time\n"
+                            "slices, and large heaps. Ctrl-C ends the wait.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &check_group, &talk_group, NULL};
 const struct cmd cmd_check = {

@@ -38,7 +38,12 @@
 
 #define OF_PROCESSES "only these processes: a pid, a registered name, app(NAME) or initial(M:F/A)"
 
-static const struct mcp_param check_params[] = {NODE, SECONDS("how long to look at suspect processes", NULL)};
+static const struct mcp_param check_params[] = {
+    NODE,
+    SECONDS("look for this time, and trace what is over between two looks: long garbage collections and time "
+            "slices",
+            NULL),
+};
 
 static const struct mcp_param ps_params[] = {
     NODE,
@@ -151,7 +156,8 @@ static const struct mcp_tool tools[] = {
         .name = "check",
         .title = "Look for faults of a node",
         .about = "Looks at a whole node for two seconds, without tracing, and says what is wrong: deadlocks, growing "
-                 "queues, exhausted pools, leaks, restart loops, busy schedulers. No finding means that it is healthy.",
+                 "queues, exhausted pools, leaks, restart loops, busy schedulers. No finding means that it is healthy. "
+                 "With seconds it also traces, and so sees short faults.",
         .command = &cmd_check,
         .fixed = "--json",
         .main = ",check,",

@@ -131,7 +131,8 @@ static const struct topic topics[] = {
      "          `etrace browse` show in any view, or a view that the extension of\n"
      "          FILE names (.json, .csv, .svg, ...).\n\n"
      "A trace ends with Ctrl-C, or after --for or --limit, and leaves nothing on the\n"
-     "node. Without a probe, check, ps, stacks and why only look at the node.\n",
+     "node. Without a probe, check, ps, stacks and why only look at the node; with\n"
+     "--for, check also traces for that time.\n",
      NULL, NULL},
     {"expr",
      "An expression is one argument, in quotes:\n\n"

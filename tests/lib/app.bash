@@ -16,7 +16,8 @@
 #   app_windows LOAD -- ARGS...
 #                          runs the command LOAD three times untraced and three times traced by ARGS, in turns; prints
 #                          times and memory and asserts neither
-#   app_quiet LOAD         asserts that `etrace check` finds nothing, ten times, while the command LOAD runs again and again
+#   app_quiet LOAD         asserts that `etrace check` finds nothing, ten times, the last one with --for, while the
+#                          command LOAD runs again and again
 #   app_slow MS EXPR...    traces the calls that take longer while app_load runs; asserts that the rest was counted
 #   asked WORDS...         sends a line to the clients or the application at the port in APP_PORT_FILE; prints the
 #                          answer
@@ -51,10 +52,12 @@ asked() {
 
 app_quiet() { # COMMAND...
     local load round
+    local -a longer=()
     while [[ ! -e $BATS_TEST_TMPDIR/enough ]]; do "$@"; done >"$BATS_TEST_TMPDIR/load" 2>&1 3>&- &
     load=$!
     for round in {1..10}; do # `run` changes i
-        run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE"
+        [[ $round -lt 10 ]] || longer=(--for 5s)
+        run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE" "${longer[@]}"
         [[ $status -eq 0 ]] || break
     done
     touch "$BATS_TEST_TMPDIR/enough"

@@ -55,15 +55,18 @@ faults() ->
 
         %% A process takes memory.
         {memory_grows, memory, [ill_hoarder]},
+        {memory_now_and_then, memory, [ill_hoarder]},
         {binaries, binaries, [ill_binaries]},
         {sub_binaries, binaries, [ill_binaries]},
         {collects, collects, [ill_collector]},
+        {collects_now_and_then, collects, [ill_collector]},
 
         %% Processes take the processors.
         {spinner, busy, [ill_spinner]},
         {priority, busy, [ill_spinner]},
         {overload, overload, []},
         {blocked_scheduler, silent, [ill_blocker]},
+        {held_scheduler, scheduler, [ill_comparer]},
         {dirty_cpu, dirty, []},
         {dirty_io, dirty, []},
         {restart_loop, restarts, [ill_supervisor]},
@@ -287,6 +290,8 @@ fault(unmatched) ->
 fault(memory_grows) ->
     Hoarder = sick(ill_hoarder, fun() -> hoard([], 400) end),
     until(fun() -> memory(Hoarder) > 50 bsl 20 end);
+fault(memory_now_and_then) ->
+    sick(ill_hoarder, fun() -> each(1000, fun() -> 20000000 = length(lists:seq(1, 20000000)), garbage_collect() end) end);
 fault(binaries) ->
     holds(ill_binaries, fun() -> [binary:copy(<<7>>, 1 bsl 20) || _ <- lists:seq(1, 400)] end);
 fault(sub_binaries) ->
@@ -295,6 +300,9 @@ fault(sub_binaries) ->
 fault(collects) ->
     Collector = sick(ill_collector, fun() -> collect(lists:seq(1, 10000000)) end),
     until(fun() -> is_in(Collector, collect) end);
+fault(collects_now_and_then) ->
+    Collector = sick(ill_collector, fun() -> collect_each(300, lists:seq(1, slow_length(120))) end),
+    until(fun() -> is_in(Collector, collect_each) end);
 
 %% --- processors
 
@@ -305,8 +313,11 @@ fault(priority) ->
 fault(overload) ->
     [sick(fun spin/0) || _ <- lists:seq(1, 300)];
 fault(blocked_scheduler) ->
-    Depth = slow_depth(),
-    sick(ill_blocker, fun() -> compare(shared(Depth), shared(Depth)) end);
+    Depth = slow_depth(1000),
+    sick(ill_blocker, fun() -> compare(1, shared(Depth), shared(Depth)) end);
+fault(held_scheduler) ->
+    Depth = slow_depth(80),
+    sick(ill_comparer, fun() -> compare(400, shared(Depth), shared(Depth)) end);
 fault(dirty_cpu) ->
     dirty(erlang:system_info(dirty_cpu_schedulers) + 2, fun() -> erts_debug:dirty_cpu(wait, 1000) end),
     until(fun() -> [_, Cpu, _] = run_queues(), Cpu > 0 end);
@@ -600,20 +611,30 @@ collect(Kept) ->
     garbage_collect(),
     collect(Kept).
 
+%% Returns the length of a list whose collection takes at least Ms, unless it were a large part of the node's memory.
+slow_length(Ms) ->
+    Kept = lists:seq(1, 5000000),
+    Took = lists:min([element(1, timer:tc(fun garbage_collect/0)) || _ <- lists:seq(1, 3)]),
+    min(12000000, Ms * 1000 * length(Kept) div Took).
+
+collect_each(Time, Kept) ->
+    garbage_collect(),
+    receive after Time -> collect_each(Time, Kept) end.
+
 %% Takes no more memory than its depth, and is 2^N large for functions that visit each element.
 shared(0) -> [];
 shared(N) ->
     Half = shared(N - 1),
     [Half | Half].
 
-%% Returns the depth at which the comparison of two such terms takes a second. It does not yield to other processes.
-slow_depth() ->
+%% Returns the depth at which the comparison of two such terms takes at least Ms. It does not yield to other processes.
+slow_depth(Ms) ->
     Times = [element(1, timer:tc(fun() -> shared(20) =:= shared(20) end)) || _ <- lists:seq(1, 5)],
-    20 + ceil(math:log2(1000000 / lists:min(Times))).
+    20 + ceil(math:log2(Ms * 1000 / lists:min(Times))).
 
-compare(A, B) ->
+compare(Pause, A, B) ->
     true = A =:= B,
-    receive after 1 -> compare(A, B) end.
+    receive after Pause -> compare(Pause, A, B) end.
 
 new_atom() -> list_to_atom("ill_" ++ integer_to_list(erlang:unique_integer([positive]))).
 
