@@ -13,9 +13,9 @@
 static const struct {
     const char *name, *probe; /* probe: the limits are in ms */
 } events[CHECK_EVENTS] = {
-    [CHECK_LONG_GC] = {"long_gc", "@long_gc(50)"},
-    [CHECK_LONG_SCHEDULE] = {"long_schedule", "@long_schedule(50)"},
+    [CHECK_LONG_GC] = {"long_gc", "@long_gc(50)"},   [CHECK_LONG_SCHEDULE] = {"long_schedule", "@long_schedule(50)"},
     [CHECK_LARGE_HEAP] = {"large_heap", NULL}, /* its limit is in words, so it depends on the node */
+    [CHECK_BUSY_PORT] = {"busy_port", "@busy_port"}, [CHECK_BUSY_DIST_PORT] = {"busy_dist_port", "@busy_dist_port"},
 };
 
 /* ---- from events to counts ---- */
@@ -64,7 +64,9 @@ static bool item_of_system(const struct event *e, struct check_trace_item *ret)
         ret->value = heap_words(e, info);
     else if (e->dur_ns >= 0)
         ret->value = e->dur_ns / 1000000;
-    if (out && !wire_is_atom(&e->env, out, "undefined"))
+    if (ret->event == CHECK_BUSY_PORT || ret->event == CHECK_BUSY_DIST_PORT)
+        printer_erlang.term(&where, &e->env, info);
+    else if (out && !wire_is_atom(&e->env, out, "undefined"))
         line_mfa(&where, e, line_printer(e, TERMS_AUTO), out);
     check_trace_copy(ret->where, sizeof(ret->where), &where);
     return true;

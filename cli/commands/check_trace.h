@@ -18,7 +18,14 @@
 /* Bytes of the heap of a process from which on the node reports its collections. */
 #define CHECK_HEAP_LEAST (256 << 20)
 
-enum check_event { CHECK_LONG_GC, CHECK_LONG_SCHEDULE, CHECK_LARGE_HEAP, CHECK_EVENTS };
+enum check_event {
+    CHECK_LONG_GC,
+    CHECK_LONG_SCHEDULE,
+    CHECK_LARGE_HEAP,
+    CHECK_BUSY_PORT,
+    CHECK_BUSY_DIST_PORT,
+    CHECK_EVENTS
+};
 
 /*
  * The events of one kind at the processes with one name, such as the workers of a pool, or at one process without a
@@ -26,9 +33,9 @@ enum check_event { CHECK_LONG_GC, CHECK_LONG_SCHEDULE, CHECK_LARGE_HEAP, CHECK_E
  */
 struct check_event_row {
     enum check_event event;
-    struct look_process process; /* the process of the largest value */
+    struct look_process process; /* the process of the largest value, or of the first event without one */
     bool several;                /* other processes had such events, too */
-    char where[140];             /* the function at the end of the time slice; empty: unknown */
+    char where[140];             /* the function at the end of the time slice, or the busy port; empty: unknown */
     uint64_t count;
     int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
 };

@@ -144,14 +144,65 @@ static void unseen_heap(const struct check_rules *r, const struct check_event_ro
     command_line_add(&f->command, " --for 10s");
 }
 
+/* ---- busy ports and connections ---- */
+
+static const struct check_port *unseen_port(const struct check_rules *r, const char *port)
+{
+    for (size_t i = r->seen->nfacts; i-- > 0;)
+        for (size_t k = 0; k < r->seen->facts[i].nports; k++)
+            if (!strcmp(r->seen->facts[i].ports[k].port, port))
+                return &r->seen->facts[i].ports[k];
+    return NULL;
+}
+
+static void unseen_put_busy(const struct check_rules *r, const struct check_event_row *x, struct buf *to)
+{
+    const struct check_port *port = unseen_port(r, x->where);
+
+    if (x->event == CHECK_BUSY_PORT)
+        buf_printf(to, "the busy port %s%s%s%s", x->where, port ? " (" : "", port ? port->name : "", port ? ")" : "");
+    else if (port && port->node[0])
+        buf_printf(to, "the busy connection to %s", port->node);
+    else
+        buf_printf(to, "the busy connection %s to another node", x->where);
+    buf_puts(to, " suspended it ");
+    unseen_put_times(to, r->seen->trace, x);
+    unseen_put_time(to, r->seen->trace);
+}
+
+/*
+ * Reports a process that was suspended at half of the looks: a port or a connection that is busy for moments is no
+ * fault.
+ */
+static void unseen_busy(const struct check_rules *r, const struct check_event_row *x)
+{
+    static const enum check_kind known[] = {CHECK_PORT, CHECK_SUSPENDED, CHECK_CONNECTION};
+    const struct check_suspect *s = check_suspect_of(r->seen, x->process.pid);
+
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct check_finding *f = unseen_find(r, known[i], x->process.pid);
+        if (!f)
+            continue;
+        buf_puts(&f->text, "; ");
+        unseen_put_busy(r, x, &f->text);
+        return;
+    }
+    if (!s || s->samples.looks < CHECK_SOME_LOOKS || s->samples.suspended * 2 < s->samples.looks)
+        return;
+    struct check_finding *f =
+        check_about(r, CHECK_WARNING, x->event == CHECK_BUSY_PORT ? CHECK_PORT : CHECK_CONNECTION, &x->process);
+    buf_printf(&f->text, "was suspended at %u of %u looks: ", s->samples.suspended, s->samples.looks);
+    unseen_put_busy(r, x, &f->text);
+    check_command_of(r, f, "why", x->process.pid);
+}
+
 /* ---- all rules ---- */
 
 void check_unseen(const struct check_rules *r)
 {
     static void (*const rules[CHECK_EVENTS])(const struct check_rules *r, const struct check_event_row *x) = {
-        [CHECK_LONG_GC] = unseen_collection,
-        [CHECK_LONG_SCHEDULE] = unseen_schedule,
-        [CHECK_LARGE_HEAP] = unseen_heap,
+        [CHECK_LONG_GC] = unseen_collection, [CHECK_LONG_SCHEDULE] = unseen_schedule, [CHECK_LARGE_HEAP] = unseen_heap,
+        [CHECK_BUSY_PORT] = unseen_busy,     [CHECK_BUSY_DIST_PORT] = unseen_busy,
     };
     const struct check_trace *t = r->seen->trace;
 
@@ -161,5 +212,5 @@ void check_unseen(const struct check_rules *r)
         rules[t->rows[i].event](r, &t->rows[i]);
     if (t->why[0])
         buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
-                   "long collections and time slices between the looks are unknown: %s", t->why);
+                   "long collections, long time slices and busy ports between the looks are unknown: %s", t->why);
 }

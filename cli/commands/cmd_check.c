@@ -39,6 +39,7 @@
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
+#define TRACED_SUSPECTS 8          /* limit for the suspects that the trace adds */
 #define TRACED_BYTES 512           /* bytes that the node sends of a term */
 #define TRACED_RING (256 << 10)    /* bytes of the ring of each thread of the node */
 
@@ -75,6 +76,7 @@ struct check_peer {
     struct check_suspect *suspects[SUSPECTS];
     struct ps_node binaries;
     struct check_trace *trace; /* NULL: without --for */
+    size_t traced;             /* number of suspects that the trace has added */
     struct check_seen seen;
     int64_t took_ms;
 };
@@ -108,24 +110,26 @@ static void check_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- suspects ---- */
 
-static void check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
+/* Adds a suspect. Returns false if it is one already, or there is no room for it. */
+static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
 {
     struct err e;
 
     for (size_t i = 0; i < s->seen.nsuspects; i++)
         if (!strcmp(s->suspects[i]->pid, pid))
-            return;
+            return false;
     if (s->seen.nsuspects == SUSPECTS || pid[0] != '<')
-        return;
+        return false;
     struct check_suspect *new = mem_zalloc(sizeof(*new));
     snprintf(new->pid, sizeof(new->pid), "%s", pid);
     snprintf(new->reason, sizeof(new->reason), "%s", reason);
     if (!exprs_whom(&(struct texts){.items = &(const char *){new->pid}, .count = 1}, session_node(p->session),
                     &new->who, &e)) {
         free(new);
-        return;
+        return false;
     }
     s->suspects[s->seen.nsuspects++] = new;
+    return true;
 }
 
 static void check_suspects_of(struct check_peer *s, struct peer *p, const struct check_facts *f)
@@ -391,6 +395,16 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     check_next(x, p);
 }
 
+/* A busy port suspends a process only for a moment, so the looks must tell how often: such a process is a suspect. */
+static void check_suspects_of_trace(struct check_peer *s, struct peer *p)
+{
+    const struct check_trace *t = s->trace;
+
+    for (size_t i = 0; s->phase == WATCHES && i < t->nrows && s->traced < TRACED_SUSPECTS; i++)
+        if (t->rows[i].event == CHECK_BUSY_PORT || t->rows[i].event == CHECK_BUSY_DIST_PORT)
+            s->traced += check_suspect(s, p, t->rows[i].process.pid, "busy_port");
+}
+
 static void check_on_batch(void *data, struct peer *p, const void *batch, size_t len)
 {
     struct check_run *x = data;
@@ -399,6 +413,7 @@ static void check_on_batch(void *data, struct peer *p, const void *batch, size_t
     if (!s->trace)
         s->trace = check_trace_new();
     check_trace_batch(s->trace, batch, len);
+    check_suspects_of_trace(s, p);
 }
 
 /* ---- the command ---- */
@@ -581,7 +596,7 @@ static const char about[] = "  etrace check                   what is wrong with
                             "more. The status is 12 if anything was found, and 0 if not.\n"
                             "\nWith --for it looks longer, and sees what grows slowly. It also traces what is\n"
                             "over between two looks, at a small cost: long garbage collections and time\n"
-                            "slices, and large heaps. Ctrl-C ends the wait.\n";
+                            "slices, large heaps and busy ports. Ctrl-C ends the wait.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &check_group, &talk_group, NULL};
 const struct cmd cmd_check = {

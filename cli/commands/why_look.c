@@ -162,6 +162,7 @@ void why_sample(struct why_samples *s, const struct why_look *look)
     s->running += runs;
     s->nif += runs && x->nif;
     s->collecting += !strcmp(x->status, "garbage_collecting");
+    s->suspended += !strcmp(x->status, "suspended");
     s->queued += waits && x->queue > 0;
     s->major += x->minor < s->last.minor;
     s->minor += x->minor < s->last.minor ? x->minor : x->minor - s->last.minor;

@@ -68,7 +68,7 @@ struct why_samples {
      * Numbers of looks: all, those without an answer, and those that found the process in a state. queued: it was
      * waiting although its queue was not empty.
      */
-    unsigned looks, silent, running, nif, collecting, queued;
+    unsigned looks, silent, running, nif, collecting, suspended, queued;
     int64_t queue_least, queue_most;
     /*
      * The figure was once lower than at the look before, so its growth from the first to the last look is not steady.

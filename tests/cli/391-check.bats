@@ -360,6 +360,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 
 # Output that nobody takes.
 @test "a process is suspended because its port is busy" { ill port_busy suspended; }
+@test "a process is suspended again and again because its port is slow" { now_and_then port_slow; }
 @test "a process waits until its socket takes the data" { ill socket_send waits; }
 @test "the queue of a socket is long, and its owner does not wait" { ill socket_nowait binaries; }
 @test "a process is suspended because the connection to another node is busy" { ill dist_busy suspended; }

@@ -84,6 +84,7 @@ faults() ->
 
         %% Output that nobody takes.
         {port_busy, port, [ill_sender]},
+        {port_slow, port, [ill_sender]},
         {socket_send, port, [ill_sender]},
         {socket_nowait, port, [ill_sender]},
         {dist_busy, connection, []},
@@ -386,19 +387,8 @@ fault(ports_full) ->
 
 %% --- output
 
-fault(port_busy) ->
-    Sender = sick(ill_sender, fun() ->
-        Port = open_port({spawn, "sleep 100000"}, [binary]),
-        each(0, fun() -> port_command(Port, binary:copy(<<7>>, 100000)) end)
-    end),
-    until(fun() -> is_suspended(Sender) end),
-    %% The port keeps its data until the program has ended.
-    {links, [Port]} = process_info(Sender, links),
-    {os_pid, Program} = erlang:port_info(Port, os_pid),
-    undo(fun() ->
-        os:cmd("kill -KILL " ++ integer_to_list(Program)),
-        until(fun() -> erlang:port_info(Port) =:= undefined end)
-    end);
+fault(port_busy) -> pushes("sleep 100000");
+fault(port_slow) -> pushes("sh -c 'while head -c 300000 >/dev/null; do sleep 0.3; done'");
 fault(socket_send) ->
     Sender = sick(ill_sender, fun() ->
         Socket = unread([]),
@@ -535,6 +525,21 @@ unread(Options) ->
     {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Number, Inet ++ Options),
     {ok, _} = gen_tcp:accept(Listener),
     Socket.
+
+%% A process gives a program more than it takes, so that the port suspends the process.
+pushes(Command) ->
+    Sender = sick(ill_sender, fun() ->
+        Port = open_port({spawn, Command}, [binary]),
+        each(0, fun() -> port_command(Port, binary:copy(<<7>>, 100000)) end)
+    end),
+    until(fun() -> is_suspended(Sender) end),
+    %% The port keeps its data until the program has ended.
+    {links, [Port]} = process_info(Sender, links),
+    {os_pid, Program} = erlang:port_info(Port, os_pid),
+    undo(fun() ->
+        os:cmd("kill -KILL " ++ integer_to_list(Program)),
+        until(fun() -> erlang:port_info(Port) =:= undefined end)
+    end).
 
 %% --- how a fault shows
 

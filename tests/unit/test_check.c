@@ -106,7 +106,46 @@ static void heaps(void)
     finds_nothing("a small part of the node's memory is no finding");
 }
 
-/* Adds a finding of the looks. */
+static void busy(void)
+{
+    static struct check_suspect s = {.pid = "<0.9.0>", .samples = {.looks = 20, .suspended = 10}};
+    static struct check_suspect *suspects[] = {&s};
+
+    snprintf(add(CHECK_BUSY_PORT, 900, 0, 0)->where, sizeof(trace->rows->where), "#Port<0.5>");
+    finds_nothing("a busy port is no finding unless looks have found the process suspended");
+    seen.suspects = suspects;
+    seen.nsuspects = 1;
+    seen.facts[1].ports[0] = (struct check_port){"#Port<0.5>", "tcp_inet", "", {"", ""}, 9};
+    seen.facts[1].nports = 1;
+    snprintf(add(CHECK_BUSY_PORT, 900, 0, 0)->where, sizeof(trace->rows->where), "#Port<0.5>");
+    finds(CHECK_WARNING, CHECK_PORT,
+          "<0.9.0>(shop) was suspended at 10 of 20 looks: the busy port #Port<0.5> (tcp_inet) suspended it 900 times "
+          "in "
+          "10s");
+    seen.suspects = suspects;
+    seen.nsuspects = 1;
+    s.samples.suspended = 9;
+    add(CHECK_BUSY_PORT, 900, 0, 0);
+    finds_nothing("less than half of the looks are no finding");
+
+    s.samples.suspended = 20;
+    seen.suspects = suspects;
+    seen.nsuspects = 1;
+    snprintf(add(CHECK_BUSY_DIST_PORT, 9, 0, 0)->where, sizeof(trace->rows->where), "#Port<0.7>");
+    finds(CHECK_WARNING, CHECK_CONNECTION,
+          "<0.9.0>(shop) was suspended at 20 of 20 looks: the busy connection #Port<0.7> to another node suspended it "
+          "9 "
+          "times in 10s");
+    seen.suspects = suspects;
+    seen.nsuspects = 1;
+    seen.facts[1].ports[0] = (struct check_port){"#Port<0.7>", "tcp_inet", "b@h", {"", ""}, 9};
+    seen.facts[1].nports = 1;
+    snprintf(add(CHECK_BUSY_DIST_PORT, 9, 0, 0)->where, sizeof(trace->rows->where), "#Port<0.7>");
+    finds(CHECK_WARNING, CHECK_CONNECTION,
+          "<0.9.0>(shop) was suspended at 20 of 20 looks: the busy connection to b@h suspended it 9 times in 10s");
+}
+
+/* Adds a finding of the looks about a queue. */
 static void grows(enum check_kind kind)
 {
     struct check_rules r = {&seen, &seen.facts[0], &seen.facts[CHECK_FACTS - 1], &findings};
@@ -121,13 +160,17 @@ static void together(void)
     add(CHECK_LONG_GC, 3, 6000, 9000);
     finds(CHECK_CRITICAL, CHECK_COLLECTS,
           "<0.9.0>(shop) has messages; it collected garbage for up to 6s, 3 times, 9s in all in 10s");
+    grows(CHECK_SUSPENDED);
+    snprintf(add(CHECK_BUSY_PORT, 1, 0, 0)->where, sizeof(trace->rows->where), "#Port<0.5>");
+    finds(CHECK_WARNING, CHECK_SUSPENDED,
+          "<0.9.0>(shop) has messages; the busy port #Port<0.5> suspended it once in 10s");
     grows(CHECK_MEMORY);
     add(CHECK_LARGE_HEAP, 3, 280 * MB, 700 * MB);
     finds(CHECK_WARNING, CHECK_MEMORY, "<0.9.0>(shop) has messages; it had a heap of up to 280 MB at its collections");
     trace->on = trace->system = false;
     snprintf(trace->why, sizeof(trace->why), "the node has OTP 27");
     finds(CHECK_NOTE, CHECK_UNKNOWN,
-          "long collections and time slices between the looks are unknown: the node has OTP 27");
+          "long collections, long time slices and busy ports between the looks are unknown: the node has OTP 27");
     seen.trace = NULL;
     finds_nothing("a check that only looks finds nothing of a trace");
 }
@@ -138,6 +181,7 @@ int main(void)
     collections();
     slices();
     heaps();
+    busy();
     together();
     free(trace);
     return tap_end();
