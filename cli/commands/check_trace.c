@@ -10,6 +10,8 @@
 #include "../ground/mem.h"
 #include "../views/line.h"
 
+#define NAMED_SENDERS 3 /* senders of each queue whose names are asked for */
+
 static const struct {
     const char *name, *probe; /* probe: the limits are in ms */
 } events[CHECK_EVENTS] = {
@@ -18,14 +20,19 @@ static const struct {
     [CHECK_BUSY_PORT] = {"busy_port", "@busy_port"}, [CHECK_BUSY_DIST_PORT] = {"busy_dist_port", "@busy_dist_port"},
 };
 
+/* `timeout` is not a message: it stands for the timeout of a receive. */
+#define MESSAGES "recv(M) when M =/= timeout"
+
 /* ---- from events to counts ---- */
 
 /* An event, as the view passes it on. */
 struct check_trace_item {
+    enum { ITEM_EVENT, ITEM_MESSAGE, ITEM_LOST } is;
     enum check_event event;
-    struct look_process process;
+    struct look_process process; /* of the event, or the receiver */
+    struct look_process sender;
     char where[140];
-    int64_t value; /* ms or words */
+    int64_t value; /* ms or words; with ITEM_LOST, the number of messages */
 };
 
 static void check_trace_copy(char *to, size_t size, struct buf *text)
@@ -72,13 +79,47 @@ static bool item_of_system(const struct event *e, struct check_trace_item *ret)
     return true;
 }
 
+/*
+ * Names the sender of a message. The VM knows no sender of messages that come from timers, ports and other nodes. It
+ * then gives the source instead of the sender's node.
+ */
+static void item_of_message(const struct event *e, struct check_trace_item *ret)
+{
+    struct buf text = {0};
+    struct raw node;
+    uint64_t id;
+
+    if (e->sender && wire_pid(e->sender, &id)) {
+        printer_erlang.term(&text, &e->env, e->sender);
+        check_trace_copy(ret->sender.pid, sizeof(ret->sender.pid), &text);
+        return;
+    }
+    if (!e->sender_node || !wire_atom(&e->env, e->sender_node, &node) ||
+        wire_is_atom(&e->env, e->sender_node, "undefined"))
+        buf_puts(&text, "ports and the VM");
+    else if (wire_is_atom(&e->env, e->sender_node, "clock_service"))
+        buf_puts(&text, "timers");
+    else
+        print_safe(&text, node);
+    check_trace_copy(ret->sender.name, sizeof(ret->sender.name), &text);
+}
+
 static void check_trace_event(struct sink *sink, const struct event *e)
 {
     struct check_trace_item x = {0};
 
-    if (e->kind != ETW_SYSTEM || !item_of_system(e, &x))
+    if (e->kind == ETW_LOST && e->ring != ETW_SYSTEM_RING && e->ring != ETW_META_RING) {
+        x.is = ITEM_LOST;
+        for (size_t i = 0; i < ETW_LOSSES; i++)
+            x.value += (int64_t)e->lost[i];
+    } else if (e->kind == ETW_RECEIVE) {
+        x.is = ITEM_MESSAGE;
+        item_of_message(e, &x);
+    } else if (e->kind != ETW_SYSTEM || !item_of_system(e, &x)) {
         return;
-    item_put_process(&x.process, e->who);
+    }
+    if (x.is != ITEM_LOST)
+        item_put_process(&x.process, e->who);
     buf_add(sink->out, &x, sizeof(x));
 }
 
@@ -119,6 +160,32 @@ static void check_trace_add_event(struct check_trace *t, const struct check_trac
     snprintf(r->where, sizeof(r->where), "%s", x->where);
 }
 
+static struct check_inbox *check_trace_inbox_of(struct check_trace *t, const char *pid)
+{
+    for (size_t i = 0; i < t->ninboxes; i++)
+        if (!strcmp(t->inboxes[i].pid, pid))
+            return &t->inboxes[i];
+    return NULL;
+}
+
+static void check_trace_add_message(struct check_trace *t, const struct check_trace_item *x)
+{
+    struct check_inbox *b = check_trace_inbox_of(t, x->process.pid);
+    struct check_sender *s = b ? b->senders : NULL;
+
+    if (!b)
+        return;
+    t->received++;
+    b->received++;
+    while (s < b->senders + b->n && (strcmp(s->process.pid, x->sender.pid) || strcmp(s->process.name, x->sender.name)))
+        s++;
+    if (s == b->senders + CHECK_SENDERS)
+        return;
+    if (s == b->senders + b->n)
+        b->senders[b->n++].process = x->sender;
+    s->count++;
+}
+
 static bool check_trace_take(void *output, struct buf *bytes)
 {
     struct check_trace *t = output;
@@ -126,7 +193,12 @@ static bool check_trace_take(void *output, struct buf *bytes)
 
     for (size_t at = 0; at + sizeof(x) <= bytes->len; at += sizeof(x)) {
         memcpy(&x, bytes->data + at, sizeof(x));
-        check_trace_add_event(t, &x);
+        if (x.is == ITEM_EVENT)
+            check_trace_add_event(t, &x);
+        else if (x.is == ITEM_MESSAGE)
+            check_trace_add_message(t, &x);
+        else
+            t->unseen += (uint64_t)x.value;
     }
     bytes->len = 0;
     return true;
@@ -145,10 +217,12 @@ void check_trace_batch(struct check_trace *t, const void *batch, size_t len)
 
 /* ---- the request ---- */
 
-static void check_trace_words(struct check_trace *t)
+/* The pipeline gets all probes, and the node those that it supports, under the same numbers. */
+static void check_trace_words(struct check_trace *t, bool system, bool messages)
 {
     for (size_t i = 0; i < CHECK_EVENTS; i++)
-        texts_add(&t->words, events[i].probe ? events[i].probe : t->heap_probe);
+        texts_add(&t->words, !system ? NULL : events[i].probe ? events[i].probe : t->heap_probe);
+    texts_add(&t->words, messages ? MESSAGES : NULL);
 }
 
 struct check_trace *check_trace_new(void)
@@ -162,7 +236,7 @@ struct check_trace *check_trace_new(void)
     t->view = (struct view){.type = &check_trace_view, .write = check_trace_take, .output = t};
     exprs_init(&t->exprs);
     snprintf(t->heap_probe, sizeof(t->heap_probe), "@large_heap(%d)", CHECK_HEAP_LEAST / 8);
-    check_trace_words(t);
+    check_trace_words(t, true, true);
     if (exprs_compile(&t->exprs, &t->what, &t->words, &none, 0, &e)) {
         options.specs = t->exprs.specs;
         options.nspecs = t->exprs.count;
@@ -178,18 +252,50 @@ void check_trace_free(struct check_trace *t)
     prepare_free(t->prepare);
     pipeline_free(t->pipeline);
     exprs_release(&t->exprs);
+    texts_release(&t->what.procs);
     texts_release(&t->words);
     free(t);
 }
 
-/* Returns true when the node traces, or has refused it. */
+void check_trace_inbox(struct check_trace *t, const char *pid)
+{
+    if (t->ninboxes < CHECK_INBOXES)
+        snprintf(t->inboxes[t->ninboxes++].pid, sizeof(t->inboxes->pid), "%s", pid);
+}
+
+static void check_trace_ask(struct check_trace *t)
+{
+    prepare_free(t->prepare);
+    t->prepare = NULL;
+    texts_release(&t->words);
+    texts_release(&t->what.procs);
+    for (size_t i = 0; i < t->ninboxes; i++)
+        texts_add(&t->what.procs, t->inboxes[i].pid);
+    check_trace_words(t, t->system, t->ninboxes > 0);
+    if (!t->system && !t->ninboxes)
+        return;
+    t->prepare = prepare_new(t->ctx, t->session, &t->what, &t->words, (struct exprs_how){0});
+    prepare_begin(t->prepare);
+}
+
+/*
+ * Returns true when the node traces, or has refused it. A node refuses to trace a process that has exited; so asks once
+ * more without the processes.
+ */
 static bool check_trace_settle(struct check_trace *t)
 {
-    if (prepare_step(t->prepare) < PREPARE_DONE)
+    while (t->prepare && prepare_step(t->prepare) == PREPARE_REFUSED) {
+        if (t->system)
+            snprintf(t->why, sizeof(t->why), "%s", prepare_why(t->prepare)->text);
+        t->system = t->system && t->ninboxes;
+        t->ninboxes = 0;
+        check_trace_ask(t);
+    }
+    if (t->prepare && prepare_step(t->prepare) < PREPARE_DONE)
         return false;
-    t->on = t->system = prepare_step(t->prepare) == PREPARE_DONE;
-    if (!t->on)
-        snprintf(t->why, sizeof(t->why), "%s", prepare_why(t->prepare)->text);
+    t->on = t->prepare;
+    if (t->system)
+        t->why[0] = 0;
     t->from = t->to = loop_now();
     return true;
 }
@@ -198,16 +304,17 @@ bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s
 {
     const struct session_node *node = session_node(s);
 
-    if (!t->pipeline || node->otp < 28) {
-        snprintf(t->why, sizeof(t->why), "system events need OTP 28, and this node has OTP %d", node->otp);
-        return false;
-    }
+    t->ctx = ctx;
+    t->session = s;
     t->wordsize = node->wordsize;
+    /* The fallback tracer is a process, and the node would send it every message completely. */
+    if (node->fallback || !t->pipeline)
+        t->ninboxes = 0;
+    t->system = t->pipeline && node->otp >= 28;
+    if (!t->system)
+        snprintf(t->why, sizeof(t->why), "system events need OTP 28, and this node has OTP %d", node->otp);
     snprintf(t->heap_probe, sizeof(t->heap_probe), "@large_heap(%d)", CHECK_HEAP_LEAST / MAX(t->wordsize, 1));
-    texts_release(&t->words);
-    check_trace_words(t);
-    t->prepare = prepare_new(ctx, s, &t->what, &t->words, (struct exprs_how){0});
-    prepare_begin(t->prepare);
+    check_trace_ask(t);
     return !check_trace_settle(t);
 }
 
@@ -218,12 +325,58 @@ bool check_trace_reply(struct check_trace *t, const struct session_reply *reply)
     return check_trace_settle(t);
 }
 
+/* ---- the names of senders ---- */
+
+static int check_trace_order(const void *a, const void *b)
+{
+    const struct check_sender *x = a, *y = b;
+
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->process.pid, y->process.pid);
+}
+
+static void check_trace_sort(struct check_trace *t)
+{
+    for (size_t i = 0; i < t->ninboxes; i++)
+        qsort(t->inboxes[i].senders, t->inboxes[i].n, sizeof(struct check_sender), check_trace_order);
+}
+
+size_t check_trace_pids(struct check_trace *t, struct buf *pids)
+{
+    size_t n = 0;
+
+    check_trace_sort(t);
+    for (size_t i = 0; i < t->ninboxes; i++)
+        for (size_t k = 0; k < MIN(t->inboxes[i].n, NAMED_SENDERS); k++)
+            if (t->inboxes[i].senders[k].process.pid[0]) {
+                look_names_add(pids, t->inboxes[i].senders[k].process.pid);
+                n++;
+            }
+    return n;
+}
+
+bool check_trace_names(struct check_trace *t, struct etf names)
+{
+    struct look_list list = look_list(names);
+    struct look_process one;
+
+    while (look_list_next(&list, &one))
+        for (size_t i = 0; i < t->ninboxes; i++)
+            for (size_t k = 0; k < t->inboxes[i].n; k++)
+                if (!strcmp(t->inboxes[i].senders[k].process.pid, one.pid))
+                    t->inboxes[i].senders[k].process = one;
+    return list.ok;
+}
+
 void check_trace_end(struct check_trace *t)
 {
+    uint64_t lost = 0;
+
     if (!t->on)
         return;
     pipeline_end(t->pipeline);
     const struct totals *totals = pipeline_totals(t->pipeline);
     for (size_t i = 0; i < ETW_LOSSES; i++)
-        t->lossy |= totals->lost[i] > 0;
+        lost += totals->lost[i];
+    t->lossy |= lost > t->unseen;
+    check_trace_sort(t);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Traces one node while `etrace check --for` looks at it, for what begins and ends between two looks: the system events
- * of the node. Counts them; check_unseen.c decides what is worth a finding.
+ * of the node, and the senders of messages to the processes with a long queue. Counts them; check_unseen.c decides what
+ * is worth a finding.
  *
- * The node sends at most CHECK_TRACE_RATE system events per second, and counts the others as lost. No process has a
- * trace flag. The memory here is bounded: at most CHECK_EVENT_ROWS rows.
+ * The node sends at most CHECK_TRACE_RATE messages and as many system events per second, and counts the others as lost.
+ * Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is bounded: at
+ * most CHECK_EVENT_ROWS rows, and CHECK_SENDERS senders for each queue.
  */
 #ifndef ETRACE_CHECK_TRACE_H
 #define ETRACE_CHECK_TRACE_H
@@ -15,6 +17,8 @@
 
 #define CHECK_TRACE_RATE 1000
 #define CHECK_EVENT_ROWS 200
+#define CHECK_INBOXES 6
+#define CHECK_SENDERS 100
 /* Bytes of the heap of a process from which on the node reports its collections. */
 #define CHECK_HEAP_LEAST (256 << 20)
 
@@ -40,6 +44,19 @@ struct check_event_row {
     int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
 };
 
+struct check_sender {
+    struct look_process process; /* its pid is empty if the sender is no process of the node: then `name` says what */
+    uint64_t count;
+};
+
+/* The messages that arrived at one process and were sent to the client. */
+struct check_inbox {
+    char pid[32];
+    uint64_t received;
+    struct check_sender senders[CHECK_SENDERS]; /* check_trace_end() sorts them, the most frequent first */
+    size_t n;
+};
+
 struct check_trace {
     bool on;          /* the node traces, or has traced */
     bool system;      /* the trace has system events */
@@ -47,8 +64,14 @@ struct check_trace {
     int64_t from, to; /* loop_now() times of the beginning and the end of the trace */
     struct check_event_row rows[CHECK_EVENT_ROWS];
     size_t nrows;
-    bool lossy; /* system events were lost, so the counts of `rows` are too low */
+    struct check_inbox inboxes[CHECK_INBOXES];
+    size_t ninboxes;
+    uint64_t received; /* messages in all inboxes */
+    uint64_t unseen;   /* further messages to these processes, which the node only counted */
+    bool lossy;        /* system events were lost, so the counts of `rows` are too low */
     /* The members below are private. */
+    struct ctx *ctx;
+    struct session *session;
     struct pipeline *pipeline;
     struct prepare *prepare;
     struct exprs exprs;
@@ -63,6 +86,8 @@ struct check_trace {
 struct check_trace *check_trace_new(void);
 void check_trace_free(struct check_trace *t); /* accepts NULL */
 
+/* Adds a process whose messages are counted by sender. */
+void check_trace_inbox(struct check_trace *t, const char *pid);
 /* Asks the node to trace. Returns false if there is nothing to trace on this node, or `why` says why not. */
 bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s);
 /* Takes a reply of the node. Returns true when the node traces, or has refused it. */
@@ -70,6 +95,9 @@ bool check_trace_reply(struct check_trace *t, const struct session_reply *reply)
 
 void check_trace_batch(struct check_trace *t, const void *batch, size_t len);
 
+/* Appends the pids of the senders whose names are worth a question, for look_names_request(). Returns their number. */
+size_t check_trace_pids(struct check_trace *t, struct buf *pids);
+bool check_trace_names(struct check_trace *t, struct etf names);
 void check_trace_end(struct check_trace *t); /* must be called after the last batch */
 
 static inline int64_t check_traced_ms(const struct check_trace *t) /* how long the node has traced */

@@ -9,10 +9,13 @@
 #include "check_rules.h"
 
 /* Thresholds that a busy but healthy node does not reach. */
-#define LASTS_MS 1000   /* a collection or a time slice that is a finding even if it comes once */
-#define LASTS_PART 10   /* percent of the time that several of them take together */
-#define LASTS_TIMES 3   /* least number of them then */
-#define HARMFUL_MS 5000 /* a pause that makes them critical: by default, callers give up after this time */
+#define LASTS_MS 1000    /* a collection or a time slice that is a finding even if it comes once */
+#define LASTS_PART 10    /* percent of the time that several of them take together */
+#define LASTS_TIMES 3    /* least number of them then */
+#define HARMFUL_MS 5000  /* a pause that makes them critical: by default, callers give up after this time */
+#define NAMED_PART 10    /* percent of the messages of a queue that make a sender worth a name */
+#define NAMED_MOST 3     /* limit for such senders */
+#define SLOW_MESSAGES 10 /* with fewer messages per second, their numbers say more than their rates */
 
 static void unseen_put_ms(struct buf *to, int64_t ms)
 {
@@ -196,6 +199,73 @@ static void unseen_busy(const struct check_rules *r, const struct check_event_ro
     check_command_of(r, f, "why", x->process.pid);
 }
 
+/* ---- senders ---- */
+
+/* The number of messages that arrived, and the number that the node sent: the others are estimated from the latter. */
+struct unseen_scale {
+    const struct check_trace *trace;
+    bool rates;
+};
+
+static double unseen_messages(const struct unseen_scale *s, uint64_t n)
+{
+    const struct check_trace *t = s->trace;
+    double all = (double)n * (double)(t->received + t->unseen) / (double)t->received;
+
+    return s->rates ? all * 1000 / (double)check_traced_ms(t) : all;
+}
+
+static void unseen_put_sender(struct buf *to, const struct check_sender *s)
+{
+    if (s->process.pid[0])
+        look_process_print(to, &s->process);
+    else
+        buf_puts(to, s->process.name);
+}
+
+/* Appends `; 1900 of 2100 messages/s come from <0.96.0>(feeder)`. */
+static void unseen_put_senders(struct buf *to, const struct check_trace *t, const struct check_inbox *b)
+{
+    struct unseen_scale scale = {t, true};
+    size_t n = 0;
+
+    while (n < b->n && n < NAMED_MOST && b->senders[n].count * 100 >= b->received * NAMED_PART)
+        n++;
+    scale.rates = unseen_messages(&scale, b->received) >= SLOW_MESSAGES;
+    buf_puts(to, t->unseen ? "; about " : "; ");
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(to, i ? ", " : "");
+        ps_put_count(to, (int64_t)(unseen_messages(&scale, b->senders[i].count) + 0.5), false);
+        if (!i) {
+            buf_puts(to, " of ");
+            ps_put_count(to, (int64_t)(unseen_messages(&scale, b->received) + 0.5), false);
+            buf_puts(to, scale.rates ? " messages/s come" : " messages came");
+            if (!scale.rates)
+                unseen_put_time(to, t);
+        }
+        buf_puts(to, " from ");
+        unseen_put_sender(to, &b->senders[i]);
+    }
+    if (n)
+        return;
+    ps_put_count(to, (int64_t)(unseen_messages(&scale, b->received) + 0.5), false);
+    buf_puts(to, scale.rates ? " messages/s come" : " messages came");
+    buf_printf(to, " from at least %zu senders, and none of them sends a tenth", b->n);
+}
+
+static void unseen_senders(const struct check_rules *r)
+{
+    static const enum check_kind kinds[] = {CHECK_QUEUE, CHECK_UNMATCHED};
+    const struct check_trace *t = r->seen->trace;
+
+    for (size_t i = 0; i < t->ninboxes; i++)
+        for (size_t k = 0; k < ARRAY_LEN(kinds); k++) {
+            struct check_finding *f = unseen_find(r, kinds[k], t->inboxes[i].pid);
+            if (f && t->inboxes[i].received)
+                unseen_put_senders(&f->text, t, &t->inboxes[i]);
+        }
+}
+
 /* ---- all rules ---- */
 
 void check_unseen(const struct check_rules *r)
@@ -210,6 +280,7 @@ void check_unseen(const struct check_rules *r)
         return;
     for (size_t i = 0; i < t->nrows; i++)
         rules[t->rows[i].event](r, &t->rows[i]);
+    unseen_senders(r);
     if (t->why[0])
         buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
                    "long collections, long time slices and busy ports between the looks are unknown: %s", t->why);

@@ -12,6 +12,7 @@
  *   AGAIN     ask for the figures, and for the processes that others wait for: they become suspects, too
  *   DWELLS    look at all suspects, at last with all details
  *   LAST      ask for the figures a third time
+ *   NAMES     only with --for: ask for the names of the processes that send most
  *   BINARIES  only if neither processes nor tables explain the memory: ask for the processes with the most binaries
  *   DONE, OVER
  */
@@ -61,7 +62,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group check_group = {"How it is shown", rows, ARRAY_LEN(rows)};
 
-enum check_phase { SCANS, FACTS, ARMS, WATCHES, AGAIN, DWELLS, LAST, BINARIES, DONE, OVER };
+enum check_phase { SCANS, FACTS, ARMS, WATCHES, AGAIN, DWELLS, LAST, NAMES, BINARIES, DONE, OVER };
 
 struct check_peer {
     enum check_phase phase;
@@ -160,6 +161,15 @@ static void check_look_request(struct check_peer *s, const char *what, struct bu
                                             .rows = binaries ? CHECK_NAMED : 0});
 }
 
+static void check_names_request(struct check_peer *s, struct buf *b)
+{
+    struct buf pids = {0};
+    const size_t n = check_trace_pids(s->trace, &pids);
+
+    look_names_request(b, &pids, n, PATIENCE_MS);
+    buf_release(&pids);
+}
+
 static void check_ask(struct check_run *x, struct peer *p)
 {
     struct check_peer *s = &x->states[p->index];
@@ -188,6 +198,9 @@ static void check_ask(struct check_run *x, struct peer *p)
     case AGAIN:
     case LAST:
         check_health_request(&b, s->phase != FACTS, PATIENCE_MS);
+        break;
+    case NAMES:
+        check_names_request(s, &b);
         break;
     case ARMS: /* the preparation sends its requests itself */
     case DONE:
@@ -225,6 +238,9 @@ static bool check_arm(struct check_run *x, struct check_peer *s, struct peer *p)
 {
     if (!s->trace || x->hurries)
         return false;
+    for (size_t i = 0; i < s->seen.nsuspects; i++)
+        if (!strcmp(s->suspects[i]->reason, "queue"))
+            check_trace_inbox(s->trace, s->suspects[i]->pid);
     return check_trace_begin(s->trace, x->ctx, p->session);
 }
 
@@ -244,6 +260,14 @@ static void check_done(struct check_peer *s)
     s->took_ms = loop_now() - s->begun;
     if (s->trace && s->trace->on)
         s->trace->to = loop_now();
+}
+
+static void check_last_question(struct check_peer *s)
+{
+    if (check_wants_binaries(s))
+        s->phase = BINARIES;
+    else
+        check_done(s);
 }
 
 /* Ends the current phase and begins the next one. */
@@ -276,10 +300,13 @@ static void check_advance(struct check_run *x, struct check_peer *s, struct peer
         s->phase = LAST;
         break;
     case LAST:
-        if (check_wants_binaries(s))
-            s->phase = BINARIES;
+        if (s->trace && s->trace->received)
+            s->phase = NAMES;
         else
-            check_done(s);
+            check_last_question(s);
+        break;
+    case NAMES:
+        check_last_question(s);
         break;
     case BINARIES:
         check_done(s);
@@ -349,6 +376,14 @@ static bool check_take_binaries(struct check_peer *s, struct peer *p, struct etf
     return s->more || ps_node_read(&s->binaries, p->index, &a, funs, e);
 }
 
+static bool check_take_names(struct check_peer *s, struct etf term, struct err *e)
+{
+    struct look_answer a;
+
+    return look_read(term, &a, e) &&
+           (check_trace_names(s->trace, a.names) || err_set(e, ERR_RUN, "the node's answer about names is malformed"));
+}
+
 static bool check_take_look(struct check_run *x, struct check_peer *s, struct etf term, struct err *e)
 {
     struct check_suspect *suspect = s->suspects[s->at];
@@ -382,6 +417,8 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
         ok = check_take_scan(s, p, reply->term, &e);
     else if (s->phase == BINARIES)
         ok = check_take_binaries(s, p, reply->term, &x->funs, &e);
+    else if (s->phase == NAMES)
+        ok = check_take_names(s, reply->term, &e);
     else if (s->phase == WATCHES || s->phase == DWELLS)
         ok = check_take_look(x, s, reply->term, &e);
     else
@@ -596,7 +633,8 @@ static const char about[] = "  etrace check                   what is wrong with
                             "more. The status is 12 if anything was found, and 0 if not.\n"
                             "\nWith --for it looks longer, and sees what grows slowly. It also traces what is\n"
                             "over between two looks, at a small cost: long garbage collections and time\n"
-                            "slices, large heaps and busy ports. Ctrl-C ends the wait.\n";
+                            "slices, large heaps, busy ports, and who sends to a process with a long queue.\n"
+                            "Ctrl-C ends the wait.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &check_group, &talk_group, NULL};
 const struct cmd cmd_check = {

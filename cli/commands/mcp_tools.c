@@ -41,7 +41,7 @@
 static const struct mcp_param check_params[] = {
     NODE,
     SECONDS("look for this time, and trace what is over between two looks: long garbage collections and time "
-            "slices, busy ports",
+            "slices, busy ports, who fills a long queue",
             NULL),
 };
 

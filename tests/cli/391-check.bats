@@ -267,6 +267,19 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     healthy
 }
 @test "a process does not take the messages of its queue" { ill unmatched queue; }
+@test "a longer check names who fills a queue" {
+    on_node 'ill:make(queue_grows)'
+    longer=(--for 2s)
+    check
+    assert_failure 12
+    assert_line --regexp '^! .*\(ill_slow\) has .* messages/s come from <[0-9.]+>\(ill_producer\)'
+    check --fallback # without the NIF, messages are not traced
+    assert_failure 12
+    refute_output --partial ill_producer
+    on_node 'ill:heal(ill_keeper)'
+    healthy
+}
+@test "an alarm is set" { ill alarm; }
 
 # The other faults take their time, or depend on that of the machine.
 # bats file_tags=long

@@ -154,6 +154,42 @@ static void grows(enum check_kind kind)
     buf_puts(&check_about(&r, CHECK_WARNING, kind, &shop)->text, "has messages");
 }
 
+static struct check_inbox *receives(uint64_t most, uint64_t other, uint64_t timers)
+{
+    struct check_inbox *b = &trace->inboxes[trace->ninboxes++];
+
+    *b = (struct check_inbox){.pid = "<0.9.0>", .received = most + other + timers, .n = 3};
+    b->senders[0] = (struct check_sender){{"<0.5.0>", "feeder"}, most};
+    b->senders[1] = (struct check_sender){{"<0.6.0>", ""}, other};
+    b->senders[2] = (struct check_sender){{"", "timers"}, timers};
+    trace->received += b->received;
+    return b;
+}
+
+static void senders(void)
+{
+    grows(CHECK_QUEUE);
+    receives(19000, 1500, 500);
+    finds(CHECK_WARNING, CHECK_QUEUE, "<0.9.0>(shop) has messages; 1900 of 2100 messages/s come from <0.5.0>(feeder)");
+    grows(CHECK_UNMATCHED);
+    receives(600, 300, 300);
+    trace->unseen = 1200;
+    finds(CHECK_WARNING, CHECK_UNMATCHED,
+          "<0.9.0>(shop) has messages; about 120 of 240 messages/s come from <0.5.0>(feeder), 60 from <0.6.0>, 60 from "
+          "timers");
+    grows(CHECK_QUEUE);
+    receives(9, 1, 0);
+    finds(CHECK_WARNING, CHECK_QUEUE,
+          "<0.9.0>(shop) has messages; 9 of 10 messages came in 10s from <0.5.0>(feeder), 1 from <0.6.0>");
+    grows(CHECK_QUEUE);
+    receives(9, 9, 9)->received = 1000;
+    trace->received = 1000;
+    finds(CHECK_WARNING, CHECK_QUEUE,
+          "<0.9.0>(shop) has messages; 100 messages/s come from at least 3 senders, and none of them sends a tenth");
+    receives(19000, 1500, 500);
+    finds_nothing("a queue without a finding has no senders");
+}
+
 static void together(void)
 {
     grows(CHECK_COLLECTS);
@@ -182,6 +218,7 @@ int main(void)
     slices();
     heaps();
     busy();
+    senders();
     together();
     free(trace);
     return tap_end();
