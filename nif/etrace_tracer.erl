@@ -276,24 +276,30 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     has_sessions() orelse refuse(Client, no_sessions),
     Rings = memory_rings(),
     is_map(Rings) orelse refuse(Client, Rings),
+    S = #s{client = Client, node = Node, janitors = Janitors, lease = Lease, heard = now_ms(), options = maps:merge(Rings, Options)},
+    tracing_begin(S, {So, Hash, Nonce}).
+
+tracing_begin(S = #s{janitors = Janitors, options = Options}, {So, Hash, Nonce}) ->
     Why = case Options of
         #{fallback := true} -> [{<<"asked for">>, <<>>}];
         _ ->
-            send(#s{client = Client}, <<$W, (term_to_binary(tracer))/binary>>),
+            send(S, <<$W, (term_to_binary(tracer))/binary>>),
             nif_load(So, Hash, Nonce, Janitors)
     end,
     cookie_is(atom_to_binary(erlang:get_cookie())),
     Key = make_ref(),
-    S0 = #s{client = Client, node = Node, janitors = Janitors, key = Key, lease = Lease, heard = now_ms(), options = maps:merge(Rings, Options), why = Why,
-        namer = names_start(Key), worker = worker_start(), warden = warden_start(), asker = asker_start(),
+    S0 = S#s{key = Key, why = Why, namer = names_start(Key), worker = worker_start(), warden = warden_start(), asker = asker_start(),
         min = maps:get(size, Options, 1024) * 2 + ?MIN_DRAIN},
     S1 = session(ring_begin(excluded(tracer(S0)))),
     S1#s.namer ! {others, Key, true},
     Hello = info(S1),
-    send(S1, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
-    S2 = meta(S1, hello, [Hello]),
-    S2#s.worker ! {work, make_ref(), sweep, none}, % in the worker, because it may wait for the code server
-    loop(S2).
+    begun(Hello, S1),
+    loop(meta(S1, hello, [Hello])).
+
+%% Sends the first answer, which says what the node is.
+begun(Hello, S) ->
+    send(S, <<$R, 0:32, (term_to_binary({ok, Hello#{pid => self()}}))/binary>>),
+    S#s.worker ! {work, make_ref(), sweep, none}. % in the worker, because it may wait for the code server
 
 refuse(Client, Why) ->
     send(#s{client = Client}, <<$R, 0:32, (term_to_binary({error, Why}))/binary>>),
@@ -378,10 +384,15 @@ finish(Reason, S0) ->
             close(State)
     end,
     S = destroy(S0),
+    Reason =:= janitor andalso tokens_wait(S),
+    leave_node(Reason, S).
+
+-spec leave_node(term(), #s{}) -> no_return().
+leave_node(Reason, S) ->
     %% Unread output for a frozen client would block init:stop/0. If the client never sent a message, another client may
     %% have its name by now, and that connection is not ours to close.
     Reason =:= lease andalso S#s.spoke andalso hang_up(S),
-    case Reason of janitor -> tokens_wait(S), unload(?MODULE, S#s.client); _ -> ok end,
+    Reason =:= janitor andalso unload(?MODULE, S#s.client),
     exit(Reason).
 
 %% Kills the port of the connection. Unsent output would otherwise keep the port open and block a stop of the node,
@@ -430,6 +441,9 @@ sweep() ->
     end, erlang:loaded() -- [?MODULE]).
 
 info(S = #s{why = Why, tracer = Tracer}) ->
+    (node_info(S))#{load_nif => Tracer =/= fallback, reason => reasons(Why)}.
+
+node_info(S) ->
     Release = erlang:system_info(otp_release),
     {_, _} = Memory = {wordsize, erlang:system_info(wordsize)},
     maps:from_list([Memory,
@@ -443,9 +457,7 @@ info(S = #s{why = Why, tracer = Tracer}) ->
         {process_count, erlang:system_info(process_count)},
         {uptime, element(1, erlang:statistics(wall_clock))},
         {os_pid, list_to_binary(os:getpid())},
-        {load_nif, Tracer =/= fallback},
-        {elixir, erlang:module_loaded(elixir) orelse begins_elixir(S)},
-        {reason, reasons(Why)}]).
+        {elixir, erlang:module_loaded(elixir) orelse begins_elixir(S)}]).
 
 %% Returns true if the node of a command is about to start Elixir. The node has not loaded Elixir yet, but Elixir's
 %% scripts pass an argument on the command line. Waits only shortly for `init`, which may be busy.
@@ -491,11 +503,8 @@ handle({stop}, S) ->
 handle(ready_input, S) ->
     awake(S);
 handle({timeout, Timer, {lease, Due}}, S = #s{lease = Timer}) ->
-    Now = now_ms(),
-    case S#s.heard + ?LEASE - Now of
+    case lease_left(Due, S) of
         Left when Left > 0 -> S#s{lease = lease_in(Left)};
-        %% The node was stopped: read the client's messages first
-        _ when Now - Due > ?LATE -> S#s{lease = lease_in(?LATE)};
         _ -> finish(lease, S)
     end;
 handle({timeout, Timer, check}, S = #s{timer = Timer}) ->
@@ -593,6 +602,14 @@ replace(_, S0 = #s{helper = Helper}) ->
     S = asker_tell(excluded(S0#s{worker = worker_start(), helper = none})),
     [S#s.worker ! {endless, S#s.tracer, none, MFA} || MFA <- S#s.ended],
     arm_next(budget_renew(case Helper of {_, What} -> helped(What, killed, S); none -> S end)).
+
+%% Returns the ms until the end of the lease, whose timer was due at the time Due.
+lease_left(Due, S) ->
+    Now = now_ms(),
+    case S#s.heard + ?LEASE - Now of
+        Left when Left =< 0, Now - Due > ?LATE -> ?LATE; % the node was stopped: read the client's messages first
+        Left -> Left
+    end.
 
 lease_in(Ms) ->
     erlang:start_timer(Ms, self(), {lease, now_ms() + Ms}).
@@ -768,8 +785,7 @@ request_do(ping, Id, S) -> reply(Id, {ok, pong}, S);
 request_do(time, Id, S) -> % the tick brings a batch, whose watermark says up to when all events were sent
     Now = erlang:monotonic_time(nanosecond),
     reply(Id, {ok, {Now, Now + erlang:time_offset(nanosecond)}}, meta(S, tick, []));
-request_do(nodes, Id, S) ->
-    reply(Id, {ok, {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}}, S);
+request_do(nodes, Id, S) -> reply(Id, {ok, connected(S)}, S);
 request_do({atoms, Names}, Id, S) when is_list(Names) -> reply(Id, {ok, [N || N <- lists:usort(Names), existing([N]) =:= []]}, S);
 request_do(info, Id, S) -> reply(Id, {ok, info(S)}, S);
 request_do({arm, Map}, Id, S) when is_map(Map) -> arm(Id, Map, S);
@@ -782,6 +798,10 @@ request_do(snapshot, Id, S0) ->
 request_do(disarm, Id, S) -> reply(Id, {ok, true}, disarm(given_up(S)));
 request_do({ask, What}, Id, S) -> ask(Id, What, S);
 request_do(_, Id, S) -> reply(Id, {error, bad_request}, S).
+
+%% Returns the names of the visible and of the hidden nodes to which this node is connected, without the client's.
+connected(S) ->
+    {[atom_to_binary(N) || N <- nodes(visible)], [atom_to_binary(N) || N <- nodes(hidden), N =/= S#s.node]}.
 
 %% Requests that the worker answers. The owner rejects one while the worker answers another. Other work of the worker is
 %% short, so the request waits for it.

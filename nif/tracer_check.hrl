@@ -37,11 +37,13 @@ cut_off(S) ->
     case lists:member(weak(S), trace:session_info(all)) of
         false -> destroyed;
         true ->
-            case erlang:module_loaded(?MODULE) andalso not erlang:check_old_code(?MODULE) of
+            case is_current() of
                 true -> none;
                 false -> gone
             end
     end.
+
+is_current() -> erlang:module_loaded(?MODULE) andalso not erlang:check_old_code(?MODULE).
 
 there(S) ->
     case cut_off(S) of none -> ok; Why -> finish(Why, S) end.
