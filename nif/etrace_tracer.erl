@@ -16,12 +16,37 @@
 %% The owner sends binaries: $B a batch (etrace_wire.h) | $R u32 id, {ok, Term} | {error, Reason} | $G the reason |
 %% $P {Done, All} functions, while the worker is busy with a request | $W, before the first answer, the name of the
 %% process that the owner waits for.
+%%
+%% The build makes variants of this module, and the client loads the one that its command needs. All variants are made
+%% of all files; the compiler leaves out the functions that nothing calls. So a variant is what it does not do:
+%%   whole       does everything
+%%   trace       NO_QUESTIONS: answers no question ({ask, …}, tracer_info.hrl, and {complete, …})
+%%   questions   NO_TRACING: only answers questions that need no trace session; it has no NIF (tracer_questions.hrl)
+%% Every variant exports owner/1, hello/0 and trace/5, because etraces recognize one another by them (companion/1).
 -module(etrace_00000000_0).
 
--export([owner/1, names/1, worker/1, warden/1, asker/1, looker/1, system/3, cleaner/1]).
+-export([owner/1, worker/1, hello/0, trace/5]).
+
+-ifdef(NO_QUESTIONS).
+-define(QUESTIONS(Does), throw(bad_request)).
+-else.
+-export([looker/1]).
+-define(QUESTIONS(Does), Does).
+-endif.
+
+-ifdef(NO_TRACING).
+-define(BEGIN, questions_begin).
+-define(TRACING(Does), throw(bad_request)).
+-else.
+-export([names/1, warden/1, asker/1, system/3, cleaner/1]).
 -export([enabled/3, enabled_call/3, enabled_send/3, enabled_receive/3, enabled_procs/3, enabled_ports/3,
-    enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3, trace/5]).
--export([hello/0, open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/2, tally/4, doze/1, renew/1, close/1]).
+    enabled_running_procs/3, enabled_running_ports/3, enabled_garbage_collection/3]).
+-export([open/1, exclude/1, gate/2, kinds/2, program/3, owing/2, unasked/2, ticks/0, drain/4, tally/2, tally/4, doze/1, renew/1, close/1]).
+-define(BEGIN, tracing_begin).
+-define(TRACING(Does), Does).
+-endif.
+
+-define(WHOLE(Does), ?TRACING(?QUESTIONS(Does))).
 
 -define(LEASE, 10000).       % ms without a message from the client
 -define(LATE, 1000).         % ms by which the lease timer may be late; more means that the whole node was stopped
@@ -122,6 +147,9 @@
 -include("tracer_why.hrl").
 -include("tracer_health.hrl").
 -include("tracer_info.hrl").
+-ifdef(NO_TRACING).
+-include("tracer_questions.hrl").
+-endif.
 
 %% ---- replaced by the NIF ------------------------------------------------------------------------------------------
 
@@ -277,7 +305,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     Rings = memory_rings(),
     is_map(Rings) orelse refuse(Client, Rings),
     S = #s{client = Client, node = Node, janitors = Janitors, lease = Lease, heard = now_ms(), options = maps:merge(Rings, Options)},
-    tracing_begin(S, {So, Hash, Nonce}).
+    ?BEGIN(S, {So, Hash, Nonce}).
 
 tracing_begin(S = #s{janitors = Janitors, options = Options}, {So, Hash, Nonce}) ->
     Why = case Options of
@@ -844,11 +872,11 @@ worker_loop(Owner) ->
             garbage_collect(),
             worker_loop(Owner);
         {endless, State, Session, MFA} ->
-            endless_do(State, Session, MFA),
+            ?TRACING(endless_do(State, Session, MFA)),
             worker_loop(Owner);
         {counter, State, Session, MFA} ->
-            endless_do(State, Session, MFA),
-            counter_do(Session, MFA),
+            ?TRACING(endless_do(State, Session, MFA)),
+            ?TRACING(counter_do(Session, MFA)),
             worker_loop(Owner);
         {'DOWN', _, _, _, _} ->
             ok;
@@ -861,16 +889,17 @@ work(Function, Argument) ->
     progress(0, 0),
     try
         case Function of
-            arm -> arm_do(Argument);
-            ask -> ask_do(Argument);
-            check -> check_do(Argument);
-            complete -> complete_do(Argument);
-            record -> record_do(Argument);
-            select -> select_do(Argument);
+            arm -> ?TRACING(arm_do(Argument));
+            ask -> ?QUESTIONS(ask_do(Argument));
+            check -> ?TRACING(check_do(Argument));
+            complete -> ?WHOLE(complete_do(Argument));
+            meet -> names_tell(names_others(get(owner)));
+            record -> ?TRACING(record_do(Argument));
+            select -> ?TRACING(select_do(Argument));
             sweep -> sweep();
-            unasked -> unasked_do(Argument);
-            budget -> budget_do(Argument);
-            budget_restore -> budget_restore(Argument)
+            unasked -> ?TRACING(unasked_do(Argument));
+            budget -> ?TRACING(budget_do(Argument));
+            budget_restore -> ?TRACING(budget_restore(Argument))
         end
     catch
         throw:Reason -> {error, Reason};

@@ -1,9 +1,10 @@
 #!/usr/bin/env escript
 %% SPDX-License-Identifier: Apache-2.0
-%% pack.escript BEAM FIRST OURS JANITOR ASK SWEEP OUT.c [ARCHITECTURE SO]...
+%% pack.escript FIRST OURS JANITOR ASK SWEEP OUT.c VARIANTS [VARIANT BEAM]... [ARCHITECTURE SO]...
 %%
-%% Writes the files that the client sends to a node into one C file, for cli/node/companion.h. The node takes the library
-%% of its own architecture, so the client sends all of them, compressed.
+%% Writes the files that the client sends to a node into one C file, for cli/node/companion.h. VARIANTS is the number of
+%% variants of the module. The node takes the library of its own architecture, so the client sends all of them,
+%% compressed. A variant that does not load the NIF needs no library.
 %%
 %% It writes the .beam in the oldest encoding, whatever compiler made it, so that every supported OTP loads it: only the
 %% chunks that loading needs, compressed literals, and atoms with one-byte lengths, as before OTP 28. Atoms stay on a node
@@ -12,25 +13,32 @@
 
 -mode(compile).
 
-main([Beam, First, Ours, Janitor, Ask, Sweep, Out | Built]) ->
-    {ok, BeamBytes} = file:read_file(Beam),
-    Module = canonical(BeamBytes),
-    Libraries = [library(Arch, So) || {Arch, So} <- pairs(Built)],
+main([First, Ours, Janitor, Ask, Sweep, Out, Variants | Built]) ->
+    {Beams, Sos} = lists:split(list_to_integer(Variants), pairs(Built)),
+    Modules = [module(Variant, Beam) || {Variant, Beam} <- Beams],
+    Libraries = [library(Arch, So) || {Arch, So} <- Sos],
     Zipped = [Z || {_, Z} <- Libraries],
     Forms = term_to_binary(expressions([First, Ours, Janitor]), [{minor_version, 1}]),
     AskForms = term_to_binary(expressions([First, Ask]), [{minor_version, 1}]),
     SweepForms = term_to_binary(expressions([First, Ours, Sweep]), [{minor_version, 1}]),
-    Sum = string:lowercase(binary:encode_hex(sha256([Module, Zipped, Forms]))),
+    Sum = string:lowercase(binary:encode_hex(sha256([[Beam || {_, Beam, _} <- Modules], Zipped, Forms]))),
     Hash = binary_part(Sum, 0, 8),
     ok = file:write_file(Out, [
         "/* Written by nif/pack.escript. */\n#include \"node/companion.h\"\n\n",
-        bytes("beam", Module), bytes("libraries", term_to_binary(Libraries)), bytes("janitor", Forms), bytes("ask", AskForms),
-        bytes("sweep", SweepForms),
-        "const struct companion companion = {\n    beam, sizeof beam - 1, libraries, sizeof libraries - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1,\n    sweep, sizeof sweep - 1, \"",
-        Hash, "\", \"", Sum, "\", \"", lists:join(" ", [Arch || {Arch, _} <- Libraries]),
-        "\", {", lists:join(",", [integer_to_list(B) || <<B>> <= erlang:md5([Module | Zipped])]), "},\n};\n"]);
+        [bytes(Variant, Beam) || {Variant, Beam, _} <- Modules],
+        bytes("libraries", term_to_binary(Libraries)), bytes("janitor", Forms), bytes("ask", AskForms), bytes("sweep", SweepForms),
+        "_Static_assert(COMPANION_VARIANTS == ", Variants, ", \"enum companion_variant and nif/meson.build differ\");\n\n"
+        "const struct companion companion = {\n    {\n", [entry(M, Zipped) || M <- Modules], "    },\n"
+        "    libraries, sizeof libraries - 1, janitor, sizeof janitor - 1, ask, sizeof ask - 1, sweep, sizeof sweep - 1, \"",
+        Hash, "\", \"", Sum, "\", \"", lists:join(" ", [Arch || {Arch, _} <- Libraries]), "\",\n};\n"]);
 main(_) ->
-    fail("usage: pack.escript BEAM FIRST OURS JANITOR ASK SWEEP OUT.c [ARCHITECTURE SO]...", []).
+    fail("usage: pack.escript FIRST OURS JANITOR ASK SWEEP OUT.c VARIANTS [VARIANT BEAM]... [ARCHITECTURE SO]...", []).
+
+%% Writes a struct companion_module. The node compares the MD5 with what it received.
+entry({Variant, Beam, LoadsNif}, Zipped) ->
+    Md5 = erlang:md5([Beam | [Z || LoadsNif, Z <- Zipped]]),
+    ["        [COMPANION_", string:uppercase(Variant), "] = {", Variant, ", sizeof ", Variant, " - 1, ", atom_to_list(LoadsNif), ", {",
+        lists:join(",", [integer_to_list(B) || <<B>> <= Md5]), "}},\n"].
 
 pairs([]) -> [];
 pairs([Arch, So | Rest]) -> [{Arch, So} | pairs(Rest)].
@@ -101,6 +109,12 @@ known() -> [true, false, undefined, ok, error, exit, normal, kill, killed, nopro
     pid, port, tuple, message, messages, links, monitors, process, processes, ports, running, procs, trace, call_count, registered_name].
 
 %% ---- the module ---------------------------------------------------------------------------------------------------
+
+%% {Variant, the module, true if it loads the NIF}
+module(Variant, File) ->
+    {ok, Beam} = file:read_file(File),
+    {ok, {_, [{exports, Exports}]}} = beam_lib:chunks(Beam, [exports]),
+    {Variant, canonical(Beam), lists:member({open, 1}, Exports)}.
 
 canonical(Beam) ->
     {ok, Module, Chunks} = beam_lib:all_chunks(Beam),

@@ -60,9 +60,9 @@ ask_do(Argument) ->
 %% Answers a question. Ours: the processes of this tracer. Followed: see follow_pids().
 answer_to({Session, What, Ours, Followed}) ->
     case What of
-        {count, Counters, {arm, Request}} -> count_start(Session, Counters, Request, count_new());
-        {count_on, Counters, {arm, Request}} -> count_start(Session, Counters, Request#{allow_empty => true}, get(count));
-        {read, By, Sort, Most, Whole} -> count_read(By, Sort, min(Most, 1000), Whole, {Ours, Followed});
+        {count, Counters, {arm, Request}} -> ?WHOLE(count_start(Session, Counters, Request, count_new()));
+        {count_on, Counters, {arm, Request}} -> ?WHOLE(count_start(Session, Counters, Request#{allow_empty => true}, get(count)));
+        {read, By, Sort, Most, Whole} -> ?WHOLE(count_read(By, Sort, min(Most, 1000), Whole, {Ours, Followed}));
         sessions -> {ok, sessions(Session)};
         {destroy, Number} -> {ok, session_destroy(Session, Number)};
         {info, Target} -> {ok, about(Target, Session)};

@@ -88,8 +88,8 @@ names_loop(Owner, Key) ->
             Owner ! {names, Key, Ref, name_frames(New, Tick, Room)},
             names_loop(Owner, Key);
         {others, Key, First} ->
-            Others = [P || P <- owners(), P =/= Owner],
-            First andalso [P ! others || P <- Others], % the other etraces must exclude our processes, too
+            Others = names_others(Owner),
+            First andalso names_tell(Others),
             Owner ! {others, Key, ours_of(Others)},
             names_loop(Owner, Key);
         {'DOWN', _, _, Owner, _} ->
@@ -97,6 +97,12 @@ names_loop(Owner, Key) ->
         _ ->
             names_loop(Owner, Key)
     end.
+
+%% Returns the owners of all other companions.
+names_others(Owner) -> [P || P <- owners(), P =/= Owner].
+
+%% Makes the other etraces exclude our processes, too.
+names_tell(Others) -> [P ! others || P <- Others].
 
 %% Returns the processes and ports of the sessions with these owners.
 ours_of(Owners) ->

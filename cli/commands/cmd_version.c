@@ -25,8 +25,9 @@ static void put_details(struct buf *b)
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     pcre2_config(PCRE2_CONFIG_JIT, &jit);
     buf_printf(b, "companion  SHA-256 %s\n", companion.sum);
-    buf_printf(b, "           module %zu bytes, NIF for %s, %zu bytes\n", companion.beam_len, companion.architectures,
-               companion.libraries_len);
+    buf_printf(b, "           module %zu bytes (to trace %zu, for questions %zu), NIF for %s, %zu bytes\n",
+               companion.modules[COMPANION_WHOLE].beam_len, companion.modules[COMPANION_TRACE].beam_len,
+               companion.modules[COMPANION_QUESTIONS].beam_len, companion.architectures, companion.libraries_len);
     buf_printf(b, "built      %s, by C compiler %s\n", ETRACE_BUILD, __VERSION__);
     buf_printf(b, "PCRE2      %s%s\n", pcre2, jit ? ", with JIT" : "");
 }

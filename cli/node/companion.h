@@ -12,9 +12,24 @@
 
 #include "../ground/macros.h"
 
-struct companion {
+/* The variants of the module (nif/etrace_tracer.erl). A node loads and unloads a variant with less code sooner. */
+enum companion_variant {
+    COMPANION_WHOLE,     /* everything; only this variant counts calls (etrace top) and completes names */
+    COMPANION_TRACE,     /* traces; answers no question ({ask, What}) */
+    COMPANION_QUESTIONS, /* answers questions; has neither the NIF nor a trace session, and sends no batches */
+    COMPANION_VARIANTS
+};
+
+struct companion_module {
     const unsigned char *beam; /* the module in the oldest encoding, with the placeholder name etrace_00000000_0 */
     size_t beam_len;
+    bool loads_nif; /* the libraries go with it */
+    /* MD5 of the module and the libraries that go with it. The node compares it with what it received. */
+    unsigned char md5[16];
+};
+
+struct companion {
+    struct companion_module modules[COMPANION_VARIANTS];
     /*
      * The list [{Architecture, compressed NIF}] in the external term format, with the version byte 131. A node of an
      * architecture that is not in the list uses the fallback tracer.
@@ -30,9 +45,8 @@ struct companion {
     size_t sweep_len;
     /* First 8 hex digits of `sum`, which are in the names of modules: different builds never collide on a node. */
     char hash[9];
-    char sum[65];              /* SHA-256 of the module, the libraries and the janitor */
+    char sum[65];              /* SHA-256 of the modules, the libraries and the janitor */
     const char *architectures; /* the architectures of the libraries, separated by blanks */
-    unsigned char md5[16];     /* MD5 of the module and the libraries, which the node compares with what it received */
 };
 
 extern const struct companion companion;

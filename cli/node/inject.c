@@ -75,14 +75,17 @@ static void put_options(struct buf *to, const struct session_options *o)
         etf_atomz(&pairs, "true");
         n++;
     }
+    if (o->nredact) {
+        etf_atomz(&pairs, "redact");
+        etf_list(&pairs, o->nredact);
+        for (size_t i = 0; i < o->nredact; i++)
+            etf_bin(&pairs, o->redact[i].at, o->redact[i].len);
+        etf_nil(&pairs);
+        n++;
+    }
     etf_version(b);
-    etf_map(b, n + 1);
+    etf_map(b, n);
     buf_str(b, buf_view(&pairs));
-    etf_atomz(b, "redact");
-    etf_list(b, o->nredact);
-    for (size_t i = 0; i < o->nredact; i++)
-        etf_bin(b, o->redact[i].at, o->redact[i].len);
-    etf_nil(b);
     etf_bin(to, term.data, term.len);
     buf_release(&pairs);
     buf_release(&term);
@@ -93,9 +96,14 @@ static void put_options(struct buf *to, const struct session_options *o)
  */
 static void put_boot(struct buf *b, const void *nonce, const struct session_options *o)
 {
-    etf_bin(b, companion.beam, companion.beam_len);
-    buf_add(b, companion.libraries + 1, companion.libraries_len - 1); /* without the version byte 131 */
-    etf_bin(b, companion.md5, sizeof companion.md5);
+    const struct companion_module *m = &companion.modules[o->variant];
+
+    etf_bin(b, m->beam, m->beam_len);
+    if (m->loads_nif)
+        buf_add(b, companion.libraries + 1, companion.libraries_len - 1); /* without the version byte 131 */
+    else
+        etf_nil(b);
+    etf_bin(b, m->md5, sizeof m->md5);
     etf_bin(b, companion.hash, strlen(companion.hash));
     etf_bin(b, nonce, NONCE_BYTES);
     put_options(b, o);

@@ -22,15 +22,19 @@
 
 #include "../erlang/etf.h"
 #include "../ground/buf.h"
+#include "companion.h"
 #include "connect.h"
 
-#define SESSION_QUICK_MS 5000 /* patience_ms for commands that only ask questions */
+#define SESSION_QUICK_MS 5000 /* patience_ms for commands that answer at once */
+/* The options of a command that only asks questions. Its sessions send no batches. */
+#define SESSION_QUESTIONS ((struct session_options){.variant = COMPANION_QUESTIONS, .patience_ms = SESSION_QUICK_MS})
 
 enum session_state { SESSION_BOOTING, SESSION_READY, SESSION_STOPPING, SESSION_GONE, SESSION_FAILED };
 
 /* Options of the tracer on the node, which never change during a session. A value of 0 means the default. */
 struct session_options {
-    uint32_t size; /* most bytes that the node captures of a term; default 1024 */
+    enum companion_variant variant; /* must have what the session asks of the node; default: the whole companion */
+    uint32_t size;                  /* most bytes that the node captures of a term; default 1024 */
     /* Most nesting levels, and most elements of one container, that the node captures; default 16, 128. */
     uint32_t depth, items;
     uint64_t limit; /* most events in all; default no limit */

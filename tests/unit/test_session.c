@@ -13,7 +13,7 @@
 
 /* An empty stand-in: the tests ignore the companion that the session sends. */
 const struct companion companion = {
-    .beam = (const unsigned char *)"",
+    .modules = {[COMPANION_WHOLE] = {.beam = (const unsigned char *)""}},
     .libraries = (const unsigned char *)"\203j",
     .libraries_len = 2,
     .architectures = "",
