@@ -529,11 +529,13 @@ static void check_print(struct check_run *x, const struct peer *p)
 static bool check_open(struct check_run *x, const struct node_opts *node, struct err *e)
 {
     struct peers_handlers handlers = {.data = x, .reply = check_on_reply, .failed = check_on_failed};
-    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+    struct session_options session = SESSION_QUESTIONS;
     const struct texts all = {0};
 
     if (x->o->for_ns) {
         handlers.batch = check_on_batch;
+        session.variant = COMPANION_WHOLE;
+        session.fallback = node->fallback;
         session.rate = CHECK_TRACE_RATE;
         session.size = TRACED_BYTES;
         session.ring_bytes = TRACED_RING;

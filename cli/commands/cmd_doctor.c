@@ -371,7 +371,9 @@ static bool cmd_doctor_serve(struct doctor *d, bool (*waits)(const struct doctor
 
 static bool step_companion(struct doctor *d, struct err *e)
 {
-    struct session_options options = {.fallback = d->o->fallback, .patience_ms = SESSION_QUICK_MS};
+    struct session_options options = {.variant = COMPANION_TRACE,
+                                      .fallback = d->o->fallback,
+                                      .patience_ms = SESSION_QUICK_MS};
     struct session_handlers handlers = {.data = d, .batch = cmd_doctor_on_batch, .reply = cmd_doctor_on_reply};
 
     struct node_conn conn;

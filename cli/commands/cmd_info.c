@@ -77,7 +77,7 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
         put_target(b, "name", name);
         return true;
     }
-    return request_selection(b, exprs, &what, &words, node, e);
+    return request_selection(b, exprs, &what, &words, node, false, e);
 }
 
 /* ---- the answer ---- */

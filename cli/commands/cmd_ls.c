@@ -311,7 +311,7 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         struct exprs exprs;
 
         exprs_init(&exprs);
-        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), &e) &&
+        ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), false, &e) &&
              cmd_ls_list(&l, p, buf_view(&selection), &e);
         if (!ok)
             request_empty(words, session_node(p->session)->name, &e);

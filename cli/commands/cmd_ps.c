@@ -356,7 +356,7 @@ static bool ps_makes_sense(const struct ps_opts *o, struct err *e)
 static bool ps_open(struct ps_run *x, const struct node_opts *node, struct err *e)
 {
     struct peers_handlers handlers = {.data = x, .reply = ps_on_reply, .failed = ps_on_failed};
-    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+    const struct session_options session = SESSION_QUESTIONS;
 
     peers_begin(&x->peers, x->ctx, &handlers);
     if (!peers_open(&x->peers, node, &session, e))

@@ -675,7 +675,7 @@ static bool stacks_makes_sense(const struct stacks_opts *o, bool can_live, struc
 static bool stacks_open(struct stacks_run *x, const struct node_opts *node, struct err *e)
 {
     struct peers_handlers handlers = {.data = x, .reply = stacks_on_reply, .failed = stacks_on_failed};
-    struct session_options session = {.fallback = node->fallback, .patience_ms = SESSION_QUICK_MS};
+    const struct session_options session = SESSION_QUESTIONS;
 
     peers_begin(&x->peers, x->ctx, &handlers);
     if (!peers_open(&x->peers, node, &session, e))

@@ -179,7 +179,7 @@ static bool count_request(struct top *t, const struct session_node *node, struct
     size_t n = 0;
 
     exprs_init(&exprs);
-    bool ok = request_selection(&selection, &exprs, &t->o->what, &t->texts, node, e);
+    bool ok = request_selection(&selection, &exprs, &t->o->what, &t->texts, node, true, e);
     for (size_t i = 0; i < exprs.count; i++)
         counters |= exprs.specs[i]->counters;
     if (!counters)

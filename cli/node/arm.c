@@ -345,6 +345,14 @@ static void put_route(const struct arm *a, struct buf *b)
         etf_atomz(b, names[a->route]);
 }
 
+void arm_finish_selection(struct arm *a, struct buf *b)
+{
+    close_probe(a);
+    etf_map(b, 2);
+    arm_put_list(b, "probes", &a->probes, a->nprobes);
+    put_bool(b, "allow_empty", a->allow_empty);
+}
+
 void arm_finish(struct arm *a, struct buf *b)
 {
     const size_t from = b->len;

@@ -143,6 +143,11 @@ void arm_overhead(struct arm *a, int64_t hundredths);
 void arm_force(struct arm *a); /* lets wildcards also select functions that the tracing itself uses */
 
 void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description, which arm_request() takes */
+/*
+ * Appends the part of the description that selects functions, for a question. A request must have no atom that is new
+ * to the node, and a companion that only answers questions does not bring the other atoms of the description.
+ */
+void arm_finish_selection(struct arm *a, struct buf *ret_asked);
 
 /* ARM_SELECT only reports what would be traced. ARM_TRACE traces. */
 enum arm_verb { ARM_SELECT, ARM_TRACE };

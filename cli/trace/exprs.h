@@ -89,6 +89,7 @@ struct exprs_how {
     struct arm_mark mark;
     const struct str *unknown; /* the names of exprs_atoms() that are no atoms on the node */
     size_t nunknown;
+    bool selects;   /* a question: describe only which functions the expressions select */
     bool *compared; /* one flag for each of `unknown`, or NULL; set if a pattern or guard compares with this atom */
 };
 

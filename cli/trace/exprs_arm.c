@@ -350,7 +350,9 @@ bool exprs_arm(const struct exprs *p, const struct what_opts *what, const struct
         arm_force(&a.arm);
     /* -1: the node chooses a default, which depends on the traced functions */
     arm_overhead(&a.arm, what->overhead >= 10000 ? 0 : what->overhead ? what->overhead : what->force ? 0 : -1);
-    if (ok)
+    if (ok && how.selects)
+        arm_finish_selection(&a.arm, ret_asked);
+    else if (ok)
         arm_finish(&a.arm, ret_asked);
     arm_release(&a.arm);
     arena_release(&a.arena);

@@ -222,6 +222,7 @@ static bool live_open(struct live *l, const char *default_view, struct err *e)
 
 static bool attach_all(struct live *l, struct err *e)
 {
+    l->sessions.variant = l->o->moment ? COMPANION_WHOLE : COMPANION_TRACE; /* a moment asks questions */
     l->sessions.leftover = l->o->child ? l->o->child->rest_path : NULL;
     ctx_let_die(l->ctx, true);
     return session_set_start(&l->sessions, l->o->node, l->o->limit, e);

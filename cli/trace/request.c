@@ -10,7 +10,7 @@
 bool request_open(struct request *a, struct ctx *ctx, const struct node_opts *o, struct err *e)
 {
     struct peers_handlers handlers = {0};
-    struct session_options options = {.fallback = o->fallback, .patience_ms = SESSION_QUICK_MS};
+    const struct session_options options = SESSION_QUESTIONS;
 
     *a = (struct request){0};
     peers_begin(&a->peers, ctx, &handlers);
@@ -61,14 +61,14 @@ static bool selectors_only(const struct exprs *exprs, struct err *e)
 }
 
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                       const struct session_node *node, struct err *e)
+                       const struct session_node *node, bool counts, struct err *e)
 {
     struct texts none = {0};
     struct buf map = {0};
 
     exprs->may_count = true;
     bool ok = exprs_compile(exprs, what, texts, &none, node->otp, e) && selectors_only(exprs, e) &&
-              exprs_arm(exprs, what, node, (struct exprs_how){0}, &map, e);
+              exprs_arm(exprs, what, node, (struct exprs_how){.selects = !counts}, &map, e);
     if (ok) {
         etf_tuple(b, 2);
         etf_atomz(b, "arm");

@@ -29,10 +29,10 @@ void request_begin(struct buf *b, const char *what, size_t extra);
 
 /*
  * Appends the functions that the texts select, as the {arm, …} of an arm request, without the version byte 131. Fails
- * if a text has more than a selector.
+ * if a text has more than a selector. With `counts` the request also says how they are counted, as in an arm request.
  */
 bool request_selection(struct buf *b, struct exprs *exprs, const struct what_opts *what, const struct texts *texts,
-                       const struct session_node *node, struct err *e);
+                       const struct session_node *node, bool counts, struct err *e);
 
 /*
  * Checks the texts like request_selection() but without a node, so that mistakes are reported before etrace connects.

@@ -202,6 +202,7 @@ bool session_set_start(struct session_set *r, const struct node_opts *node, cons
 
     if (!session_options(node, limit, &r->plan, keys, &options, e))
         return false;
+    options.variant = r->variant;
     options.leftover = r->leftover;
     return peers_start(&r->peers, node, &options, e);
 }
@@ -212,8 +213,10 @@ struct peer *session_set_attach(struct session_set *r, const struct node_opts *n
     struct session_options options;
     struct str keys[ETW_MAX_KEYS];
 
-    return session_options(node, limit, &r->plan, keys, &options, e) ? peers_attach(&r->peers, node, name, &options, e)
-                                                                     : NULL;
+    if (!session_options(node, limit, &r->plan, keys, &options, e))
+        return NULL;
+    options.variant = r->variant;
+    return peers_attach(&r->peers, node, name, &options, e);
 }
 
 bool session_set_takes(const struct node_opts *node, const struct limit_opts *limit, struct err *e)

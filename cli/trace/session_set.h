@@ -33,8 +33,10 @@ struct session_set {
     struct ctx *ctx;
     struct session_set_handlers handlers;
     struct peers peers;
-    struct plan plan;     /* set before starting */
-    const char *leftover; /* set before starting; see struct session_options; borrowed; NULL: none */
+    struct plan plan; /* set before starting */
+    /* Set before starting; see struct session_options. `leftover` is borrowed; NULL: none. */
+    enum companion_variant variant;
+    const char *leftover;
     /*
      * The preparation that runs on each peer, by the index of the peer; NULL: none. A node prepares one request at a
      * time.

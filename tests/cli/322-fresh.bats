@@ -50,6 +50,33 @@ END
 
 asked() { node_eval "$NODE" "$1_server ! {self(), 1}, receive {$1, N} -> N after 20000 -> timeout end"; }
 
+# Starts a node on which no etrace has run, and runs etrace there once. NODE in the arguments is the node's name.
+alone_on() { # NAME ARGUMENT...
+    local LIVE_NODE NODE
+    node_start "$1"
+    shift
+    run timeout 60 "$ETRACE_BIN" "${@//NODE/$NODE}" </dev/null
+    node_stop "$NODE"
+}
+
+# Each variant of the companion's module brings only its own atoms, and a request may bring none. A node that has seen
+# another command, and so another variant, would not show that an atom is missing.
+@test "each command works on a node on which no other command has run" {
+    local -A asks=([repl]='' [trace]='lists:seq/2 --for 10ms' [check]='' [stacks]='' [ps]='--once' [why]=init [top]='lists:seq/2 --for 10ms' [requests]='--for 10ms'
+        [died]='--for 10ms' [ls]='lists:seq' [info]='lists:seq/2' [sessions]='' [doctor]='')
+    local command
+    for command in $("$ETRACE_BIN" help | sed -n '/^commands:/,/^$/{s/^  more: //p; s/^  \([a-z]*\)  .*/\1/p}'); do
+        # mcp starts the other commands.
+        [[ $command != mcp && $("$ETRACE_BIN" help "$command" --all) == *--node* ]] || continue
+        [[ -v asks[$command] ]] || fail "no arguments for $command"
+        # shellcheck disable=SC2086  # several words
+        alone_on "alone_$command" "$command" -n NODE ${asks[$command]}
+        [[ $status == 0 ]] || fail "$command: $output"
+    done
+    alone_on alone_check_for check -n NODE --for 100ms
+    [[ $status == 0 ]] || fail "check --for: $output"
+}
+
 # bats test_tags=long
 @test "user modules with names like those of the companion keep running and can be traced" {
     local own names name

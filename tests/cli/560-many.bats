@@ -85,6 +85,8 @@ other_build() {
     for _ in 1 2 3 4 5; do
         "$BATS_TEST_TMPDIR/etrace" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
         "$ETRACE_BIN" -n "$NODE" -qq --for 5ms work:one/1 >/dev/null
+        "$BATS_TEST_TMPDIR/etrace" ls -n "$NODE" work:one/1 >/dev/null
+        "$ETRACE_BIN" ls -n "$NODE" work:one/1 >/dev/null
     done
     assert_clean "$BEFORE" "$NODE"
     trace --json work:one/1
@@ -92,6 +94,9 @@ other_build() {
     OUT=$OUT.other ERR=$ERR.other
     ETRACE_BIN=$BATS_TEST_TMPDIR/etrace trace --json work:one/1
     assert_equal "$(node_eval "$NODE" 'length(control:companion_modules())')" 2
+    # Questions of either build run beside them and leave them alone.
+    "$BATS_TEST_TMPDIR/etrace" ls -n "$NODE" work:one/1 >/dev/null
+    "$ETRACE_BIN" ls -n "$NODE" work:one/1 >/dev/null
     on_node 'work:loop(100)'
     trace_end
     assert_success

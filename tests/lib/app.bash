@@ -101,6 +101,7 @@ app_begin() {
     export APP_BARE
     APP_BARE=$(app_bare_lines)
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'lists:seq/2 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' >/dev/null || return 1
+    live_whole || return 1
     until_true 30 nobody_there || true
 }
 

@@ -8,7 +8,7 @@
 -module(control).
 
 -export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1, again/2, again/3]).
--export([companion_modules/0, companion/1]).
+-export([companion_modules/0, companion/1, companion_functions/0]).
 -export([listen/2, serve/2]).
 
 %% node_start calls this with -s. CONTROL_DIR has the secret and a fifo, which gets the port number once the node is
@@ -266,6 +266,9 @@ companion(Function) ->
     [P || {P, F} <- began(), F =:= Function].
 
 began() -> [{P, F} || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], is_companion(M)].
+
+%% Returns the functions with which the processes of companions began, sorted, except lookers, which come and go.
+companion_functions() -> lists:sort([F || {_, F} <- began(), F =/= looker]).
 
 is_companion(Name) -> lists:prefix("etrace_", atom_to_list(Name)).
 

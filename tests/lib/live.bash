@@ -91,6 +91,7 @@ live_begin() {
     # The node gets the atoms of the words that the tests use.
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 300ms 'work:warm/0 -> return, caller, stack' 'send(_, _)' 'recv(_)' '@exit' \
         >/dev/null || return 1
+    live_whole || return 1
     until_true 30 nobody_there || true
     export LIVE_PACE
     [[ ! ${ETRACE_ALL:-} ]] || LIVE_PACE=$(node_eval "$NODE" 'control:pace(w)')
@@ -122,6 +123,9 @@ nobody_there() {
     node_ask "$NODE" 'control:near()'
     [[ $REPLY == *$'\nmodules []\n'* && $REPLY == *$'\nhidden []\n'* && $REPLY == *$'\nconnections 0\n'* ]]
 }
+
+# Loads the whole companion once, which has the atoms of every variant. A later command creates no atoms then.
+live_whole() { "$ETRACE_BIN" repl -q -n "$NODE" </dev/null >/dev/null; }
 
 live_repl() { printf '\n' | "$ETRACE_BIN" repl -q -n "$LIVE_NODE"; }
 
@@ -180,6 +184,7 @@ live_own() {
     live_awaken
     on_node 'work:worker(w), work:warm()'
     "$ETRACE_BIN" -n "$NODE" -qq --limit 1 --for 100ms 'work:warm/0 -> return, caller' >/dev/null
+    live_whole
     live_snapshot
 }
 
