@@ -494,7 +494,10 @@ suspend(Name) ->
 
 started(Application) ->
     {ok, Started} = application:ensure_all_started(Application),
-    undo(fun() -> [begin ok = application:stop(A), ok = application:unload(A) end || A <- lists:reverse(Started)] end).
+    undo(fun() ->
+        [begin ok = application:stop(A), ok = application:unload(A) end || A <- lists:reverse(Started)],
+        logger_std_h:filesync(default) % the reports of the ends are written
+    end).
 
 is_starting(Application) ->
     lists:keymember(Application, 1, proplists:get_value(starting, application:info())).
