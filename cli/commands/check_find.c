@@ -20,9 +20,10 @@
 #define MEMORY_RATE (4 << 20) /* growth of the memory of a process, in bytes per second */
 #define NODE_RATE (16 << 20)  /* growth of the memory of the node, in bytes per second */
 #define TABLE_LEAST (8 << 20) /* size of a table in bytes */
-#define TABLE_RATE (1 << 20)  /* growth of a table in bytes per second */
-#define ATOM_RATE 100         /* growth of the number of atoms per second */
-#define COUNT_RATE 200        /* growth of the number of processes per second */
+#define TABLE_RATE (1 << 20)  /* growth of a table in bytes per second that fills the memory within TABLE_SECONDS */
+#define TABLE_SECONDS 3600
+#define ATOM_RATE 100  /* growth of the number of atoms per second */
+#define COUNT_RATE 200 /* growth of the number of processes per second */
 #define PORT_RATE 50
 #define RUN_QUEUE 8            /* number of waiting processes per scheduler */
 #define PORT_QUEUE (256 << 10) /* bytes of output that wait in a port */
@@ -558,6 +559,14 @@ static const struct check_table *check_table_before(const struct check_facts *f,
     return NULL;
 }
 
+/* Returns true if growth at this rate is harmful: a healthy application may fill tables under load. */
+static bool check_fills(const struct check_rules *r, double rate)
+{
+    const double left = (double)r->last->figures[CHECK_LEFT];
+
+    return rate >= NODE_RATE || (rate >= TABLE_RATE && left > 0 && left < rate * TABLE_SECONDS);
+}
+
 static void check_tables(const struct check_rules *r)
 {
     const struct check_facts *f = r->seen->facts;
@@ -566,7 +575,7 @@ static void check_tables(const struct check_rules *r)
         const struct check_table *t = &f[2].tables[i], *a = check_table_before(&f[0], t),
                                  *b = check_table_before(&f[1], t);
         double rate = a && b ? check_rate(r, a->memory, b->memory, t->memory) : 0;
-        if (t->memory < TABLE_LEAST || rate < TABLE_RATE)
+        if (t->memory < TABLE_LEAST || !check_fills(r, rate))
             continue;
         struct check_finding *x = check_add(r, CHECK_WARNING, CHECK_ETS);
         buf_printf(&x->text, "the ets table %s of ", t->name);
