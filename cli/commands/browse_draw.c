@@ -137,7 +137,7 @@ static void browse_put_parts(const struct browse_draw *d, const struct browse_li
     buf_release(&duration);
 }
 
-/* Appends a line. Returns the number of bytes before the event: of the time and its colours. */
+/* Appends a line. Returns the number of bytes before its event: of the time, with its colours. 0: it has no time. */
 static size_t browse_put_line(const struct browse_draw *d, struct browse_list *l, uint64_t index, struct buf *to)
 {
     const struct paint paint = {.on = d->color};
@@ -154,7 +154,10 @@ static size_t browse_put_line(const struct browse_draw *d, struct browse_list *l
     return before;
 }
 
-/* Appends text until `left` bytes of it that are no colour codes are appended. Puts `mark` after each code. */
+/*
+ * Appends the first `left` bytes of a text, without counting colour codes, and the codes that follow them. Appends
+ * `mark` after each code. Returns the end of what it has appended.
+ */
 static const char *put_until(const char *at, const char *end, size_t left, const char *mark, struct buf *to)
 {
     while (at < end && (left || *at == '\033')) {

@@ -27,8 +27,8 @@ bool check_is_large(const struct check_rules *r, int64_t bytes); /* a large part
 const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid); /* NULL: none */
 
 /*
- * Adds findings about what only the trace of --for has seen, and what it has seen to findings of the looks. Must be
- * called after all other rules. Adds nothing if check only looked.
+ * Adds the findings of the trace of --for, and appends its evidence to existing findings. Must be called after all
+ * other rules. Does nothing without a trace.
  */
 void check_unseen(const struct check_rules *r);
 

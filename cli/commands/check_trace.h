@@ -4,9 +4,9 @@
  * of the node, and the senders of messages to the processes with a long queue. Counts them; check_unseen.c decides what
  * is worth a finding.
  *
- * The node sends at most CHECK_TRACE_RATE messages and as many system events per second, and counts the others as lost.
- * Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is bounded: at
- * most CHECK_EVENT_ROWS rows, and CHECK_SENDERS senders for each queue.
+ * The node sends at most CHECK_TRACE_RATE messages and CHECK_TRACE_RATE system events a second. It counts the rest as
+ * lost. Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is
+ * bounded: at most CHECK_EVENT_ROWS rows, and CHECK_SENDERS senders for each queue.
  */
 #ifndef ETRACE_CHECK_TRACE_H
 #define ETRACE_CHECK_TRACE_H
@@ -37,7 +37,7 @@ enum check_event {
  */
 struct check_event_row {
     enum check_event event;
-    struct look_process process; /* the process of the largest value, or of the first event without one */
+    struct look_process process; /* of the event with the largest value; of the first event if they have no value */
     bool several;                /* other processes had such events, too */
     char where[140];             /* the function at the end of the time slice, or the busy port; empty: unknown */
     uint64_t count;
@@ -95,7 +95,10 @@ bool check_trace_reply(struct check_trace *t, const struct session_reply *reply)
 
 void check_trace_batch(struct check_trace *t, const void *batch, size_t len);
 
-/* Appends the pids of the senders whose names are worth a question, for look_names_request(). Returns their number. */
+/*
+ * Sorts the senders, and appends the pids of the most frequent ones of each queue, for look_names_request(). Returns
+ * the number of pids.
+ */
 size_t check_trace_pids(struct check_trace *t, struct buf *pids);
 bool check_trace_names(struct check_trace *t, struct etf names);
 void check_trace_end(struct check_trace *t); /* must be called after the last batch */

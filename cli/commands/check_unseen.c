@@ -9,13 +9,13 @@
 #include "check_rules.h"
 
 /* Thresholds that a busy but healthy node does not reach. */
-#define LASTS_MS 1000    /* a collection or a time slice that is a finding even if it comes once */
-#define LASTS_PART 10    /* percent of the time that several of them take together */
-#define LASTS_TIMES 3    /* least number of them then */
-#define HARMFUL_MS 5000  /* a pause that makes them critical: by default, callers give up after this time */
-#define NAMED_PART 10    /* percent of the messages of a queue that make a sender worth a name */
-#define NAMED_MOST 3     /* limit for such senders */
-#define SLOW_MESSAGES 10 /* with fewer messages per second, their numbers say more than their rates */
+#define LASTS_MS 1000    /* a single collection or time slice this long is a finding */
+#define LASTS_PART 10    /* percent of the traced time: shorter ones that take this much together are a finding */
+#define LASTS_TIMES 3    /* with LASTS_PART: least number of them */
+#define HARMFUL_MS 5000  /* one this long makes the finding critical: by default, calls time out after this time */
+#define NAMED_PART 10    /* percent: a finding names a sender that sends at least this share of a queue's messages */
+#define NAMED_MOST 3     /* limit for the senders that a finding names */
+#define SLOW_MESSAGES 10 /* messages per second: below this rate, a finding has numbers instead of rates */
 
 static void unseen_put_ms(struct buf *to, int64_t ms)
 {
@@ -37,8 +37,8 @@ static struct check_finding *unseen_find(const struct check_rules *r, enum check
 }
 
 /*
- * Returns the finding to which the evidence of a row is to be appended: one that the looks have made of the same kind
- * about the same process, or else a new one.
+ * Returns an existing finding of this kind about the process of the row, or a new one. Raises the severity of an
+ * existing one if the row is worse. The caller appends the evidence to the text.
  */
 static struct check_finding *unseen_about(const struct check_rules *r, enum check_severity severity,
                                           enum check_kind kind, const struct check_event_row *x)
@@ -108,7 +108,7 @@ static void unseen_collection(const struct check_rules *r, const struct check_ev
     }
 }
 
-/* A small heap is collected within the time slice. Ignores a slice that a collection explains. */
+/* Returns true if long collections of the same process explain at least half of the time of the row's time slices. */
 static bool unseen_only_collects(const struct check_trace *t, const struct check_event_row *x)
 {
     for (size_t i = 0; i < t->nrows; i++)
@@ -174,8 +174,7 @@ static void unseen_put_busy(const struct check_rules *r, const struct check_even
 }
 
 /*
- * Reports a process that was suspended at half of the looks: a port or a connection that is busy for moments is no
- * fault.
+ * Reports a process that was suspended at half of the looks. Short backpressure is normal.
  */
 static void unseen_busy(const struct check_rules *r, const struct check_event_row *x)
 {
@@ -201,7 +200,7 @@ static void unseen_busy(const struct check_rules *r, const struct check_event_ro
 
 /* ---- senders ---- */
 
-/* The number of messages that arrived, and the number that the node sent: the others are estimated from the latter. */
+/* Scales numbers of messages that the node sent to all messages that arrived. `rates`: per second. */
 struct unseen_scale {
     const struct check_trace *trace;
     bool rates;

@@ -144,8 +144,8 @@ void arm_force(struct arm *a); /* lets wildcards also select functions that the 
 
 void arm_finish(struct arm *a, struct buf *ret_asked); /* appends the description, which arm_request() takes */
 /*
- * Appends the part of the description that selects functions, for a question. A request must have no atom that is new
- * to the node, and a companion that only answers questions does not bring the other atoms of the description.
+ * Appends only the part of the description that selects functions. The node rejects a request with an unknown atom, and
+ * COMPANION_QUESTIONS lacks the atoms of the other parts.
  */
 void arm_finish_selection(struct arm *a, struct buf *ret_asked);
 

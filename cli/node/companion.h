@@ -12,7 +12,7 @@
 
 #include "../ground/macros.h"
 
-/* The variants of the module (nif/etrace_tracer.erl). A node loads and unloads a variant with less code sooner. */
+/* The variants of the module (nif/etrace_tracer.erl). A smaller variant loads and unloads faster. */
 enum companion_variant {
     COMPANION_WHOLE,     /* everything; only this variant counts calls (etrace top) and completes names */
     COMPANION_TRACE,     /* traces; answers no question ({ask, What}) */

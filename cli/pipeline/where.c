@@ -207,7 +207,7 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
 
 enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
 
-/* A function, because MIN() would evaluate a nested match twice, and so each level of a pattern twice as often. */
+/* MIN() itself would evaluate a nested match twice, so a pattern with n levels would take up to 2^n matches. */
 static enum match match_both(enum match a, enum match b)
 {
     return MIN(a, b);

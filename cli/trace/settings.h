@@ -108,7 +108,7 @@ struct view_opts {
     const char *as;
     bool json, summary;
     struct texts outputs;
-    const struct texts *numbered; /* set by code: more names of -o, of files that snapshots open; NULL: none */
+    const struct texts *numbered; /* set by code: the names of -o with %n, whose files snapshots open; NULL: none */
     bool append;
     const char *fields, *format, *sort;
     int terms; /* enum terms_style */
