@@ -175,7 +175,7 @@ static const char *put_until(const char *at, const char *end, size_t left, const
     return at;
 }
 
-/* Appends the text of an event, and marks what the user searched for by the codes `on` and `off`. */
+/* Appends the text of an event, with the code `on` before each match of the search and `off` after it. */
 static void put_marked(const struct browse_draw *d, struct str text, const char *on, const char *off, struct buf *to)
 {
     const char *at = text.at, *end = text.at + text.len;

@@ -13,7 +13,7 @@ struct check_rules {
     struct check_findings *to;
 };
 
-/* Adds a finding. The pointer is valid until the next one is added. */
+/* Adds a finding. The pointer is valid until the next finding is added. */
 struct check_finding *check_add(const struct check_rules *r, enum check_severity severity, enum check_kind kind);
 /* Adds a finding about a process; its text begins with the process. */
 struct check_finding *check_about(const struct check_rules *r, enum check_severity severity, enum check_kind kind,

@@ -20,9 +20,6 @@ static const struct {
     [CHECK_BUSY_PORT] = {"busy_port", "@busy_port"}, [CHECK_BUSY_DIST_PORT] = {"busy_dist_port", "@busy_dist_port"},
 };
 
-/* `timeout` is not a message: it stands for the timeout of a receive. */
-#define MESSAGES "recv(M) when M =/= timeout"
-
 /* ---- from events to counts ---- */
 
 /* An event, as the view passes it on. */
@@ -171,19 +168,12 @@ static struct check_inbox *check_trace_inbox_of(struct check_trace *t, const cha
 static void check_trace_add_message(struct check_trace *t, const struct check_trace_item *x)
 {
     struct check_inbox *b = check_trace_inbox_of(t, x->process.pid);
-    struct check_sender *s = b ? b->senders : NULL;
 
     if (!b)
         return;
     t->received++;
     b->received++;
-    while (s < b->senders + b->n && (strcmp(s->process.pid, x->sender.pid) || strcmp(s->process.name, x->sender.name)))
-        s++;
-    if (s == b->senders + CHECK_SENDERS)
-        return;
-    if (s == b->senders + b->n)
-        b->senders[b->n++].process = x->sender;
-    s->count++;
+    sender_counts_add(&b->by, &x->sender);
 }
 
 static bool check_trace_take(void *output, struct buf *bytes)
@@ -222,7 +212,7 @@ static void check_trace_words(struct check_trace *t, bool system, bool messages)
 {
     for (size_t i = 0; i < CHECK_EVENTS; i++)
         texts_add(&t->words, !system ? NULL : events[i].probe ? events[i].probe : t->heap_probe);
-    texts_add(&t->words, messages ? MESSAGES : NULL);
+    texts_add(&t->words, messages ? SENDERS_PROBE : NULL);
 }
 
 struct check_trace *check_trace_new(void)
@@ -327,17 +317,10 @@ bool check_trace_reply(struct check_trace *t, const struct session_reply *reply)
 
 /* ---- the names of senders ---- */
 
-static int check_trace_order(const void *a, const void *b)
-{
-    const struct check_sender *x = a, *y = b;
-
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->process.pid, y->process.pid);
-}
-
 static void check_trace_sort(struct check_trace *t)
 {
     for (size_t i = 0; i < t->ninboxes; i++)
-        qsort(t->inboxes[i].senders, t->inboxes[i].n, sizeof(struct check_sender), check_trace_order);
+        sender_counts_sort(&t->inboxes[i].by);
 }
 
 size_t check_trace_pids(struct check_trace *t, struct buf *pids)
@@ -346,9 +329,9 @@ size_t check_trace_pids(struct check_trace *t, struct buf *pids)
 
     check_trace_sort(t);
     for (size_t i = 0; i < t->ninboxes; i++)
-        for (size_t k = 0; k < MIN(t->inboxes[i].n, NAMED_SENDERS); k++)
-            if (t->inboxes[i].senders[k].process.pid[0]) {
-                look_names_add(pids, t->inboxes[i].senders[k].process.pid);
+        for (size_t k = 0; k < MIN(t->inboxes[i].by.n, NAMED_SENDERS); k++)
+            if (t->inboxes[i].by.items[k].process.pid[0]) {
+                look_names_add(pids, t->inboxes[i].by.items[k].process.pid);
                 n++;
             }
     return n;
@@ -361,9 +344,7 @@ bool check_trace_names(struct check_trace *t, struct etf names)
 
     while (look_list_next(&list, &one))
         for (size_t i = 0; i < t->ninboxes; i++)
-            for (size_t k = 0; k < t->inboxes[i].n; k++)
-                if (!strcmp(t->inboxes[i].senders[k].process.pid, one.pid))
-                    t->inboxes[i].senders[k].process = one;
+            sender_counts_name(&t->inboxes[i].by, &one);
     return list.ok;
 }
 

@@ -6,19 +6,18 @@
  *
  * The node sends at most CHECK_TRACE_RATE messages and CHECK_TRACE_RATE system events a second. It counts the rest as
  * lost. Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is
- * bounded: at most CHECK_EVENT_ROWS rows, and CHECK_SENDERS senders for each queue.
+ * bounded: at most CHECK_EVENT_ROWS rows, and SENDERS_MOST senders for each queue.
  */
 #ifndef ETRACE_CHECK_TRACE_H
 #define ETRACE_CHECK_TRACE_H
 
 #include "../pipeline/pipeline.h"
 #include "../trace/prepare.h"
-#include "look.h"
+#include "sender_counts.h"
 
 #define CHECK_TRACE_RATE 1000
 #define CHECK_EVENT_ROWS 200
 #define CHECK_INBOXES 6
-#define CHECK_SENDERS 100
 /* Bytes of the heap of a process from which on the node reports its collections. */
 #define CHECK_HEAP_LEAST (256 << 20)
 
@@ -44,17 +43,11 @@ struct check_event_row {
     int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
 };
 
-struct check_sender {
-    struct look_process process; /* its pid is empty if the sender is no process of the node: then `name` says what */
-    uint64_t count;
-};
-
 /* The messages that arrived at one process and were sent to the client. */
 struct check_inbox {
     char pid[32];
     uint64_t received;
-    struct check_sender senders[CHECK_SENDERS]; /* check_trace_end() sorts them, the most frequent first */
-    size_t n;
+    struct sender_counts by; /* sorted by check_trace_end() */
 };
 
 struct check_trace {

@@ -214,7 +214,7 @@ static double unseen_messages(const struct unseen_scale *s, uint64_t n)
     return s->rates ? all * 1000 / (double)check_traced_ms(t) : all;
 }
 
-static void unseen_put_sender(struct buf *to, const struct check_sender *s)
+static void unseen_put_sender(struct buf *to, const struct sender_count *s)
 {
     if (s->process.pid[0])
         look_process_print(to, &s->process);
@@ -228,13 +228,13 @@ static void unseen_put_senders(struct buf *to, const struct check_trace *t, cons
     struct unseen_scale scale = {t, true};
     size_t n = 0;
 
-    while (n < b->n && n < NAMED_MOST && b->senders[n].count * 100 >= b->received * NAMED_PART)
+    while (n < b->by.n && n < NAMED_MOST && b->by.items[n].count * 100 >= b->received * NAMED_PART)
         n++;
     scale.rates = unseen_messages(&scale, b->received) >= SLOW_MESSAGES;
     buf_puts(to, t->unseen ? "; about " : "; ");
     for (size_t i = 0; i < n; i++) {
         buf_puts(to, i ? ", " : "");
-        ps_put_count(to, (int64_t)(unseen_messages(&scale, b->senders[i].count) + 0.5), false);
+        ps_put_count(to, (int64_t)(unseen_messages(&scale, b->by.items[i].count) + 0.5), false);
         if (!i) {
             buf_puts(to, " of ");
             ps_put_count(to, (int64_t)(unseen_messages(&scale, b->received) + 0.5), false);
@@ -243,13 +243,13 @@ static void unseen_put_senders(struct buf *to, const struct check_trace *t, cons
                 unseen_put_time(to, t);
         }
         buf_puts(to, " from ");
-        unseen_put_sender(to, &b->senders[i]);
+        unseen_put_sender(to, &b->by.items[i]);
     }
     if (n)
         return;
     ps_put_count(to, (int64_t)(unseen_messages(&scale, b->received) + 0.5), false);
     buf_puts(to, scale.rates ? " messages/s come" : " messages came");
-    buf_printf(to, " from at least %zu senders, and none of them sends a tenth", b->n);
+    buf_printf(to, " from at least %zu senders, and none of them sends a tenth", b->by.n);
 }
 
 static void unseen_senders(const struct check_rules *r)

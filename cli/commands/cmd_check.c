@@ -111,7 +111,7 @@ static void check_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- suspects ---- */
 
-/* Adds a suspect. Returns false if it is one already, or there is no room for it. */
+/* Returns true if the process has become a suspect: it was none before, and there was room for it. */
 static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
 {
     struct err e;

@@ -457,13 +457,13 @@ static void put_senders(const struct why_page *p, struct buf *b)
         buf_puts(b, ", too many to count them by sender");
         return;
     }
-    for (size_t i = 0; i < s->count && i < SENDERS_SHOWN; i++) {
-        buf_printf(b, "%s%llu from ", i ? ", " : ": ", (unsigned long long)s->items[i].count);
-        look_process_print(b, &s->items[i].process);
-        rest -= s->items[i].count;
+    for (size_t i = 0; i < s->by.n && i < SENDERS_SHOWN; i++) {
+        buf_printf(b, "%s%llu from ", i ? ", " : ": ", (unsigned long long)s->by.items[i].count);
+        look_process_print(b, &s->by.items[i].process);
+        rest -= s->by.items[i].count;
     }
     if (rest)
-        buf_printf(b, "%s%llu from others", s->count ? ", " : ": ", (unsigned long long)rest);
+        buf_printf(b, "%s%llu from others", s->by.n ? ", " : ": ", (unsigned long long)rest);
 }
 
 static void put_relatives(const struct ps_names *x, const char *before, struct buf *b)
@@ -661,12 +661,12 @@ static void json_senders(const struct why_senders *s, struct buf *to)
     if (s->hot)
         return;
     json_put_array(to, "senders");
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->by.n; i++) {
         json_begin_object(to);
-        json_put_text(to, "pid", s->items[i].process.pid);
-        if (s->items[i].process.name[0])
-            json_put_text(to, "name", s->items[i].process.name);
-        json_put_uint(to, "count", s->items[i].count);
+        json_put_text(to, "pid", s->by.items[i].process.pid);
+        if (s->by.items[i].process.name[0])
+            json_put_text(to, "name", s->by.items[i].process.name);
+        json_put_uint(to, "count", s->by.items[i].count);
         json_end_object(to);
     }
     json_end_array(to);

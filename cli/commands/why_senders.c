@@ -46,17 +46,10 @@ static const struct sink_type senders_view = {
 
 static void senders_add(struct why_senders *s, const char *pid)
 {
-    struct why_sender *x = s->items;
+    struct look_process sender = {0};
 
-    while (x < s->items + s->count && strcmp(x->process.pid, pid))
-        x++;
-    if (x == s->items + SENDERS_MOST)
-        return;
-    if (x == s->items + s->count) {
-        s->count++;
-        snprintf(x->process.pid, sizeof(x->process.pid), "%s", pid);
-    }
-    x->count++;
+    snprintf(sender.pid, sizeof(sender.pid), "%s", pid);
+    sender_counts_add(&s->by, &sender);
 }
 
 static bool senders_take(void *output, struct buf *bytes)
@@ -83,8 +76,7 @@ void senders_init(struct why_senders *s)
     *s = (struct why_senders){.what = {.builtin = true},
                               .view = {.type = &senders_view, .write = senders_take, .output = s}};
     exprs_init(&s->exprs);
-    /* `timeout` is not a message: it stands for the timeout of a receive */
-    texts_add(&s->words, "recv(M) when M =/= timeout");
+    texts_add(&s->words, SENDERS_PROBE);
     if (!exprs_compile(&s->exprs, &s->what, &s->words, &none, 0, &e))
         return;
     options.specs = s->exprs.specs;
@@ -135,9 +127,7 @@ static bool senders_take_names(struct why_senders *s, struct etf term)
     struct look_process one;
 
     while (look_list_next(&list, &one))
-        for (size_t i = 0; i < s->count; i++)
-            if (!strcmp(s->items[i].process.pid, one.pid))
-                s->items[i].process = one;
+        sender_counts_name(&s->by, &one);
     return list.ok;
 }
 
@@ -150,11 +140,11 @@ bool senders_name(struct why_senders *s, struct peer *p, int patience_ms, int ti
     if (!s->known)
         return true;
     pipeline_flush(s->pipeline);
-    if (!s->count)
+    if (!s->by.n)
         return true;
-    for (size_t i = 0; i < s->count; i++)
-        look_names_add(&pids, s->items[i].process.pid);
-    look_names_request(&request, &pids, s->count, patience_ms);
+    for (size_t i = 0; i < s->by.n; i++)
+        look_names_add(&pids, s->by.items[i].process.pid);
+    look_names_request(&request, &pids, s->by.n, patience_ms);
     bool ok = peer_ask(p, buf_view(&request), timeout_ms, &answer, e);
     if (ok) {
         etf_open(&r, answer.data, answer.len);
@@ -165,13 +155,6 @@ bool senders_name(struct why_senders *s, struct peer *p, int patience_ms, int ti
     buf_release(&request);
     buf_release(&answer);
     return ok;
-}
-
-static int senders_order(const void *a, const void *b)
-{
-    const struct why_sender *x = a, *y = b;
-
-    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->process.pid, y->process.pid);
 }
 
 void senders_end(struct why_senders *s)
@@ -187,5 +170,5 @@ void senders_end(struct why_senders *s)
     s->known = t->complete;
     s->hot = lost > 0;
     s->received = t->seen;
-    qsort(s->items, s->count, sizeof(*s->items), senders_order);
+    sender_counts_sort(&s->by);
 }

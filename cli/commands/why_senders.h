@@ -10,22 +10,17 @@
 #include "../trace/exprs.h"
 #include "../trace/peers.h"
 #include "../trace/prepare.h"
-#include "look.h"
+#include "sender_counts.h"
 
 #define SENDERS_RATE 1000
-#define SENDERS_MOST 100
 
 struct why_senders {
-    bool known;        /* false: the node did not trace, or some messages have not arrived */
-    uint64_t received; /* number of all messages, including those that the node only counted */
-    uint64_t exits;    /* number of {'EXIT', Pid, Reason} messages among them; too low if `hot` */
-    bool hot;          /* messages arrived faster than SENDERS_RATE, so the senders are unknown */
-    int64_t from, to;  /* loop_now() times of the beginning and the end of the trace */
-    struct why_sender {
-        struct look_process process;
-        uint64_t count;
-    } items[SENDERS_MOST]; /* sorted by senders_end(), the most frequent first */
-    size_t count;
+    bool known;              /* false: the node did not trace, or some messages have not arrived */
+    uint64_t received;       /* number of all messages, including those that the node only counted */
+    uint64_t exits;          /* number of {'EXIT', Pid, Reason} messages among them; too low if `hot` */
+    bool hot;                /* messages arrived faster than SENDERS_RATE, so the senders are unknown */
+    int64_t from, to;        /* loop_now() times of the beginning and the end of the trace */
+    struct sender_counts by; /* sorted by senders_end() */
     /* The members below are private. */
     struct pipeline *pipeline;
     struct prepare *prepare;

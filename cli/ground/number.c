@@ -286,6 +286,15 @@ char *print_float(char *p, double value)
     return p;
 }
 
+void print_us(struct buf *to, int64_t ns)
+{
+    if (ns < 0)
+        return;
+    buf_printf(to, "%lld", (long long)(ns / 1000));
+    if (ns % 1000)
+        buf_printf(to, ".%03lld", (long long)(ns % 1000));
+}
+
 /* Prints three significant digits. */
 void print_duration(struct buf *to, int64_t ns)
 {

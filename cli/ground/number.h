@@ -13,6 +13,7 @@ void print_u64(struct buf *to, uint64_t value);
 void print_i64(struct buf *to, int64_t value);
 void print_big(struct buf *to, const uint8_t *magnitude, size_t bytes, bool negative); /* lowest byte first */
 void print_micros(char *to, uint32_t micros); /* writes the six digits of a fraction of a second */
+void print_us(struct buf *to, int64_t ns);    /* prints microseconds with a fraction; nothing if ns is negative */
 /* Prints a duration with a unit, such as 812ns, 575us, 12.3ms or 1.04s. */
 void print_duration(struct buf *to, int64_t ns);
 

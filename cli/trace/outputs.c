@@ -209,7 +209,7 @@ static const struct sink_type *find_view(const struct outputs *s, const struct v
     for (size_t i = 0; i < s->count; i++)
         if (s->views[i].type->flags & flag)
             return s->views[i].type;
-    const struct texts none = {0}, *const names[] = {&o->outputs, o->numbered ? o->numbered : &none};
+    const struct texts *const names[] = {&o->outputs, &o->numbered};
     for (size_t n = 0; n < ARRAY_LEN(names); n++)
         for (size_t i = 0; i < names[n]->count; i++) {
             const struct sink_type *type = type_of_file(o, names[n]->items[i], as);

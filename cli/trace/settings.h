@@ -108,7 +108,7 @@ struct view_opts {
     const char *as;
     bool json, summary;
     struct texts outputs;
-    const struct texts *numbered; /* set by code: the names of -o with %n, whose files snapshots open; NULL: none */
+    struct texts numbered; /* set by code, borrowed: the names of -o with %n, whose files snapshots open */
     bool append;
     const char *fields, *format, *sort;
     int terms; /* enum terms_style */

@@ -20,7 +20,7 @@ void snapshots_init(struct snapshots *s, struct ctx *ctx, const struct live_opti
     s->numbered = *view;
     s->numbered.outputs = view->outputs = (struct texts){0};
     outputs_split(&given, &view->outputs, &s->numbered.outputs);
-    view->numbered = &s->numbered.outputs;
+    view->numbered = s->numbered.outputs;
 }
 
 void snapshots_release(struct snapshots *s)

@@ -43,6 +43,11 @@ void death_view_event(struct sink *sink, const struct event *e)
     deaths_event(&((struct death_view *)sink)->deaths, e);
 }
 
+bool death_view_passed(struct sink *sink)
+{
+    return deaths_passed(&((struct death_view *)sink)->deaths);
+}
+
 void death_view_release(struct sink *sink)
 {
     struct death_view *v = (struct death_view *)sink;

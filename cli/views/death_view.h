@@ -33,6 +33,7 @@ extern const char *const death_causes[]; /* names of enum death_cause for progra
 void death_view_init(struct death_view *v);
 /* Callbacks for struct sink_type. */
 void death_view_event(struct sink *sink, const struct event *e);
+bool death_view_passed(struct sink *sink);
 void death_view_release(struct sink *sink);
 
 /* Returns an event that has only the time of an exit, for the clock and the printers. */

@@ -43,7 +43,7 @@ static void request_put_time(struct grid_cell *cell, const struct stat *t, enum 
     if (t->timed && cell->as == GRID_TEXT)
         print_duration(&cell->text, ns);
     else if (t->timed)
-        request_put_us(&cell->text, ns);
+        print_us(&cell->text, ns);
 }
 
 /* Prints p50 and p99. Their order is that of p99. */
@@ -97,7 +97,7 @@ static void request_grid_put(const void *data, size_t row, size_t column, struct
         print_u64(to, r->open);
         break;
     case REQUEST_COL_OLDEST:
-        request_put_us(to, r->oldest_ns);
+        print_us(to, r->oldest_ns);
         break;
     case REQUEST_COL_DOWN:
         print_u64(to, r->down);

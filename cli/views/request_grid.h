@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the grid of the figures of requests, a row for each shape: its columns for people, and those for programs. */
+/* Makes the table of the figures of requests: a row for each shape, with columns for people and columns for programs.
+ */
 #ifndef ETRACE_REQUEST_GRID_H
 #define ETRACE_REQUEST_GRID_H
 

@@ -133,12 +133,3 @@ void request_put_ns(struct buf *to, int64_t ns)
     else
         print_duration(to, ns);
 }
-
-void request_put_us(struct buf *to, int64_t ns)
-{
-    if (ns < 0)
-        return;
-    buf_printf(to, "%lld", (long long)(ns / 1000));
-    if (ns % 1000)
-        buf_printf(to, ".%03lld", (long long)(ns % 1000));
-}

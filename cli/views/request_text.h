@@ -14,7 +14,5 @@ void request_put_key(struct buf *to, const struct request_keys *keys, uint32_t k
 void request_put_busy(struct buf *to, const struct request_keys *keys, const struct request_busy *b, bool elixir);
 void request_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
 void request_put_ns(struct buf *to, int64_t ns);                  /* prints a duration, and `-` for -1 */
-/* Prints microseconds with a fraction, for programs; nothing if ns is negative. */
-void request_put_us(struct buf *to, int64_t ns);
 
 #endif

@@ -3,6 +3,7 @@
  * The diedcsv and diedtsv views: a row for each exit, in columns for spreadsheets. The exits that an exit has caused
  * follow it, with its pid in the column `by`.
  */
+#include "../ground/number.h"
 #include "death_view.h"
 #include "grid.h"
 
@@ -43,7 +44,7 @@ static const struct grid_column columns[COLUMNS] = {
     [AGAIN_BY] = {.key = "restarted_by"},
 };
 
-/* The cells of an exit come from the view, and the exit itself. */
+/* The source of the cells of a row: the view, for its printers, and the exit. */
 struct row {
     struct death_view *v;
     const struct death *x;
@@ -101,10 +102,10 @@ static void diedcsv_put(const void *data, size_t number UNUSED, size_t column, s
         break;
     case AFTER:
         if (x->parent)
-            buf_printf(&cell->text, "%.15g", (double)death_after(x->parent, x->mono_ns) / 1000);
+            print_us(&cell->text, death_after(x->parent, x->mono_ns));
         break;
     case REACHED:
-        buf_printf(&cell->text, "%llu", (unsigned long long)(x->nheirs + x->more_heirs));
+        print_u64(&cell->text, x->nheirs + x->more_heirs);
         break;
     case AGAIN:
         if (x->again.known)
@@ -159,11 +160,6 @@ static bool open_diedcsv(struct sink *sink, struct err *e)
     return true;
 }
 
-static bool passed_diedcsv(struct sink *sink)
-{
-    return deaths_passed(&((struct death_view *)sink)->deaths);
-}
-
 static void end_diedcsv(struct sink *sink, const struct totals *totals)
 {
     (void)totals;
@@ -180,7 +176,7 @@ const struct sink_type sink_diedcsv = {
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_diedcsv,
     .event = death_view_event,
-    .passed = passed_diedcsv,
+    .passed = death_view_passed,
     .end = end_diedcsv,
     .release = death_view_release,
 };
@@ -195,7 +191,7 @@ const struct sink_type sink_diedtsv = {
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_diedcsv,
     .event = death_view_event,
-    .passed = passed_diedcsv,
+    .passed = death_view_passed,
     .end = end_diedcsv,
     .release = death_view_release,
 };

@@ -176,11 +176,6 @@ static bool open_diedjson(struct sink *sink, struct err *e)
     return true;
 }
 
-static bool passed_diedjson(struct sink *sink)
-{
-    return deaths_passed(&((struct death_view *)sink)->deaths);
-}
-
 static void end_diedjson(struct sink *sink, const struct totals *totals)
 {
     struct death_view *v = (struct death_view *)sink;
@@ -201,7 +196,7 @@ const struct sink_type sink_diedjson = {
     .flags = SINK_LINES | SINK_ANONYMOUS | SINK_PAIRS,
     .open = open_diedjson,
     .event = death_view_event,
-    .passed = passed_diedjson,
+    .passed = death_view_passed,
     .end = end_diedjson,
     .release = death_view_release,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The JSON view of requests: an object for each request, at the end one for each shape and one for what is missing. */
 #include "../ground/json.h"
+#include "../ground/number.h"
 #include "missing.h"
 #include "request_each.h"
 #include "request_grid.h"
@@ -12,7 +13,7 @@ static void member_us(struct buf *to, const char *key, int64_t ns)
     if (ns < 0)
         return;
     json_key(to, key);
-    request_put_us(to, ns);
+    print_us(to, ns);
 }
 
 static void member_flag(struct buf *to, const char *key, bool value)

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sender_counts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names of processes may come later, so only the pid tells processes apart. */
+static bool sender_is(const struct sender_count *x, const struct look_process *sender)
+{
+    return !strcmp(x->process.pid, sender->pid) && (sender->pid[0] || !strcmp(x->process.name, sender->name));
+}
+
+static struct sender_count *sender_find(struct sender_counts *s, const struct look_process *sender)
+{
+    struct sender_count *x = s->items;
+
+    while (x < s->items + s->n && !sender_is(x, sender))
+        x++;
+    return x;
+}
+
+void sender_counts_add(struct sender_counts *s, const struct look_process *sender)
+{
+    struct sender_count *x = sender_find(s, sender);
+
+    if (x == s->items + SENDERS_MOST)
+        return;
+    if (x == s->items + s->n)
+        s->items[s->n++] = (struct sender_count){.process = *sender};
+    x->count++;
+}
+
+static int sender_order(const void *a, const void *b)
+{
+    const struct sender_count *x = a, *y = b;
+
+    return x->count != y->count ? (x->count < y->count ? 1 : -1) : strcmp(x->process.pid, y->process.pid);
+}
+
+void sender_counts_sort(struct sender_counts *s)
+{
+    qsort(s->items, s->n, sizeof(*s->items), sender_order);
+}
+
+void sender_counts_name(struct sender_counts *s, const struct look_process *sender)
+{
+    struct sender_count *x = sender_find(s, sender);
+
+    if (x < s->items + s->n)
+        x->process = *sender;
+}
