@@ -63,7 +63,8 @@ bats_timeout_trap() {
 }
 
 # bats starts a shell and sleep for the time limit of each test, and a sleep outlives a test that ends before the shell
-# has set its trap. This shell waits by itself.
+# has set its trap. This shell waits by itself. It ends the children of the test as bats does. A test that still waits
+# after five seconds more, for example for the output of a grandchild, loses every program that it has started.
 bats_start_timeout_countdown() { # SECONDS
     local target=$$
     # shellcheck disable=SC2064  # the process of the test
@@ -71,9 +72,16 @@ bats_start_timeout_countdown() { # SECONDS
     (
         set +eET
         trap - DEBUG ERR EXIT
+        trap '' TERM # this shell is a child of the test, too
         pause "$1"
-        ! kill -ABRT "$target" || bats_kill_childprocesses_of "$target"
+        kill -ABRT "$target" || exit
+        bats_kill_childprocesses_of "$target"
+        pause 5
+        # bats ends this shell when the test has ended.
+        grep -lzsxF "BATS_TEST_TMPDIR=$BATS_TEST_TMPDIR" /proc/[0-9]*/environ |
+            while IFS=/ read -r _ _ pid _; do kill -KILL "$pid"; done
     ) </dev/null &>/dev/null 3>&- 4>&- &
+    disown
 }
 
-bats_abort_timeout_countdown() { kill "$1" 2>/dev/null || true; } # PID
+bats_abort_timeout_countdown() { kill -KILL "$1" 2>/dev/null || true; } # PID
