@@ -11,15 +11,14 @@ teardown_file() { live_end; }
 setup() { live_setup; }
 teardown() { live_teardown; }
 
-# Sets Owner, Session and Worker. Send() suspends the worker until the owner has read all requests that Send() sends.
+# Sets Owner and Session. Send() suspends the worker until the owner has read all requests that Send() sends.
 OWNER='{Owner, Session} = hd([{P, S} || P <- processes(), {dictionary, D} <- [process_info(P, dictionary)],
     {S, _, _} <- [proplists:get_value(session, D)]])'
-REQUESTS='[Worker] = [P || P <- processes(), {initial_call, {_, worker, 1}} <- [process_info(P, initial_call)]],
-    Arm = fun(Function) -> {arm, #{flags => [call], probes => [#{id => 0, type => call, scope => local, match_spec => {any, term_to_binary(true)},
+REQUESTS='Arm = fun(Function) -> {arm, #{flags => [call], probes => [#{id => 0, type => call, scope => local, match_spec => {any, term_to_binary(true)},
         select => [{{name, <<"work">>}, {name, Function}, 0, -1}]}]}} end,
-    Read = fun Read() -> case process_info(Owner, [message_queue_len, status]) of
-        [{_, 0}, {_, waiting}] -> ok; _ -> receive after 1 -> Read() end end end,
-    Send = fun(Requests) -> erlang:suspend_process(Worker),
+    Read = fun Read() -> process_info(Owner, [message_queue_len, status]) =:= [{message_queue_len, 0}, {status, waiting}]
+        orelse begin timer:sleep(1), Read() end end,
+    Send = fun(Requests) -> Worker = control:worker_hold(),
         [Owner ! {request, 4000000000 + N, term_to_binary(R)} || {N, R} <- lists:enumerate(Requests)], Read(),
         erlang:resume_process(Worker) end'
 

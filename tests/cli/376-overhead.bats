@@ -302,12 +302,12 @@ over_budget() { # WORDS...
 # worker is suspended, so the budget cannot give up work:one/1, and the suspended owner does not end the pause.
 pauses_and_resumes() {
     on_node '[S] = [X || X = {etrace, _} <- trace:session_info(all)], Self = self(),
-        [Owner] = control:companion(owner), [Worker] = control:companion(worker),
+        [Owner] = control:companion(owner),
         Up = fun(P, What) -> P ! up, receive {waits, What} -> ok end end,
         P = spawn(fun() -> Time = work:alone(Self), work:steps(1, Self), Self ! {took, Time} end),
         receive {waits, 1} -> ok end,
         Traced = fun() -> {flags, Flags} = trace:info(S, P, flags), lists:member(call, Flags) end,
-        erlang:suspend_process(Worker),
+        Worker = control:worker_hold(),
         (fun Pause() ->
             work:loop(1000),
             erlang:suspend_process(Owner),

@@ -338,8 +338,7 @@ two_trace() {
 
 @test "while the worker is busy, a loop collects no more frames, and its calls are counted as lost" {
     trace --json --rate 0 'loops:serve/1 -> return'
-    on_node 'Worker = hd(control:companion(worker)),
-        Self = self(), spawn(fun() -> erlang:suspend_process(Worker), register(many, self()), Self ! suspended, receive stop -> ok end end),
+    on_node 'Self = self(), spawn(fun() -> control:worker_hold(), register(many, self()), Self ! suspended, receive stop -> ok end end),
         receive suspended -> ok end'
     loop 'loops:serve(0)'
     on_node 'loops:ask(loop, 200)'

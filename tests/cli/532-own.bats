@@ -105,7 +105,7 @@ killed() { # TIMES FUNCTION...
     on_node "code:add_path(\"$dir\"), code:load_file(fresh)"
     trace --json fresh:f/1
     # Suspend the worker, wait until the next self-check is queued, and kill it.
-    on_node "F = fun F() -> case control:companion(worker) of [P] -> P; _ -> receive after 5 -> F() end end end, W = F(), erlang:suspend_process(W),
+    on_node "W = control:worker_hold(),
         G = fun G() -> case process_info(W, message_queue_len) of {_, 0} -> receive after 5 -> G() end; _ -> ok end end, G(), exit(W, kill)"
     until_true 30 grep -q 'the self-check failed (killed): until it works again' "$ERR" || fail "etrace printed no message: $(<"$ERR")"
     on_node 'code:purge(fresh), code:load_file(fresh)'
@@ -129,11 +129,11 @@ killed() { # TIMES FUNCTION...
     on_node "code:add_path(\"$dir\"), [code:load_file(M) || M <- [stays, fresh, away]]"
     trace --json stays:f/1 fresh:f/1 away:f/1
     # Suspend the worker from before the next self-check until the owner has ended.
-    on_node "[W] = control:companion(worker), [O] = control:companion(owner), spawn(fun() -> Ref = monitor(process, O), erlang:suspend_process(W),
+    on_node "[W] = control:companion(worker), [O] = control:companion(owner), spawn(fun() -> Ref = monitor(process, O), control:worker_hold(),
         register(holder, self()), receive {_, Ref, _, _, _} -> ok end end),
         F = fun F() -> whereis(holder) =/= undefined orelse receive after 5 -> F() end end, F(),
         G = fun G() -> case process_info(W, [message_queue_len, current_function]) of
-            [{_, 0}, {_, {_, worker_loop, 1}}] -> receive after 5 -> G() end; _ -> ok end end, G(),
+            [{_, 0}, {_, {_, _, 1}}] -> receive after 5 -> G() end; _ -> ok end end, G(),
         code:purge(fresh), code:load_file(fresh), code:purge(away), code:delete(away), code:purge(away)"
     trace_end
     assert_success
@@ -237,7 +237,7 @@ begun() ->
     Load(),
     Probe = #{id => 1, type => call, scope => local, atoms => [], match_spec => {any, term_to_binary(true)},
         select => [{{name, <<"fresh">>}, any, 0, 255}]},
-    Ask = fun(What) -> {ok, Answer} = etrace_00000000_0:ask_do({Weak, What, []}), Answer end,
+    Ask = fun(What) -> {ok, Answer} = etrace_00000000_0:ask_do({Weak, What, [], #{}}), Answer end,
     Ask({count, [call_count, call_time], {arm, #{probes => [Probe], flags => [call], force => true}}}),
     trace:process(Session, self(), true, [call]),
     [fresh:f() || _ <- lists:seq(1, 20)],

@@ -223,8 +223,7 @@ rearmed() { [[ $(grep -c 'rearmed fresh' "$ERR") -ge $1 ]]; }
     live_snapshot
     trace --json --allow-empty 'c*:crowd/0'
     # The worker is suspended meanwhile, so one self-check finds all modules.
-    on_node '[Worker] = control:companion(worker),
-        erlang:suspend_process(Worker),
+    on_node 'Worker = control:worker_hold(),
         [{module, M} = code:load_binary(M, "", Bin) || {M, Bin} <- persistent_term:get(crowd)],
         erlang:resume_process(Worker)'
     until_true 30 crowd_said

@@ -8,7 +8,7 @@
 -module(control).
 
 -export([start/0, adopt/1, adopted/2, snapshot/0, near/0, deep/0, newest/1, pace/1, spin/1, again/2, again/3]).
--export([companion_modules/0, companion/1, companion_functions/0]).
+-export([companion_modules/0, companion/1, companion_functions/0, worker_hold/0]).
 -export([listen/2, serve/2]).
 
 %% node_start calls this with -s. CONTROL_DIR has the secret and a fifo, which gets the port number once the node is
@@ -264,6 +264,15 @@ companion(all) ->
     lists:usort(companion(janitor) ++ [P || {P, _} <- began()]);
 companion(Function) ->
     [P || {P, F} <- began(), F =:= Function].
+
+%% Suspends the worker of the only companion between two jobs, until the caller ends or resumes it, and returns it. Within
+%% a job it pauses for a millisecond now and then. OTP 29.1 never wakes a process that was suspended in a receive with less
+%% than a millisecond of its time left.
+worker_hold() ->
+    case [{P, process_info(P, [status, current_function])} || P <- companion(worker)] of
+        [{Worker, [{status, waiting}, {current_function, {_, _, 1}}]}] -> erlang:suspend_process(Worker), Worker;
+        _ -> timer:sleep(1), worker_hold()
+    end.
 
 began() -> [{P, F} || P <- processes(), {_, {M, F, _}} <- [process_info(P, initial_call)], is_companion(M)].
 
