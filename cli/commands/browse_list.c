@@ -250,8 +250,9 @@ static bool is_sought(struct browse_list *l, const struct browse_line *line)
     case BROWSE_PROCESS:
         return line->row.who == s->who && line->row.node == s->node && !line->row.own;
     case BROWSE_RESULT:
-        return line->row.call == s->number;
-    case BROWSE_CALL:
+    case BROWSE_RECEIPT:
+        return line->row.cause == s->number;
+    case BROWSE_CAUSE:
         return line->row.number == s->number && !line->row.own;
     case BROWSE_NUMBER:
         break;
@@ -293,7 +294,8 @@ static void not_found(struct browse_list *l)
         [BROWSE_SLOW] = "no slower event follows",
         [BROWSE_PROCESS] = "no other event of this process follows",
         [BROWSE_RESULT] = "the recording has no result of this call",
-        [BROWSE_CALL] = "the recording has no call of this result",
+        [BROWSE_RECEIPT] = "no event that received this message follows",
+        [BROWSE_CAUSE] = "the recording does not have what this event belongs to",
     };
 
     if (l->seek.what == BROWSE_NUMBER) {

@@ -14,7 +14,8 @@ enum browse_sought {
     BROWSE_SLOW,    /* a line whose duration is at least `slow_ns` */
     BROWSE_PROCESS, /* the next line of process `who` on `node` */
     BROWSE_RESULT,  /* the line of the result of call `number` */
-    BROWSE_CALL,    /* the line of call `number` */
+    BROWSE_RECEIPT, /* the line that received the message of event `number` */
+    BROWSE_CAUSE,   /* the line of event `number` */
     BROWSE_NUMBER,  /* the first line whose event has `number` or a higher number */
 };
 

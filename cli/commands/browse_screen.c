@@ -39,7 +39,7 @@ static const char help[] =
     "&                show only lines that match: a regular expression, or a condition such as dur > 5ms; "
     "nothing: all lines\n"
     ">                the next slow event; the first time it asks how slow\n"
-    ")                from a call to the line of its result, and back\n"
+    ")                from a call to its result, from a sent message to the event that received it, and back\n"
     "(                the next event of the same process\n"
     "x                commands that trace more of the same: this function, in this process, slower; the end prints "
     "them\n"
@@ -361,21 +361,26 @@ static void slow_typed(struct browse_screen *s)
     seek_slow(s);
 }
 
-static void seek_result(struct browse_screen *s)
+/* Goes from a call to its result, from a sent message to the event that received it, and back. */
+static void seek_partner(struct browse_screen *s)
 {
     const struct browse_line *line = browse_list_chosen(&s->list);
 
-    if (line->row.tail && line->row.call)
+    if (line->row.cause)
         browse_list_seek(&s->list,
-                         &(struct browse_seek){.what = BROWSE_CALL, .backward = true, .number = line->row.call});
+                         &(struct browse_seek){.what = BROWSE_CAUSE, .backward = true, .number = line->row.cause});
     else if (line->row.tail)
         s->list.message = "its call is not known here";
+    else if (line->row.kind == ETW_RECEIVE)
+        s->list.message = "the event that sent this message is not known here";
+    else if (line->row.kind == ETW_SEND)
+        browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_RECEIPT, .number = line->row.number});
     else if (line->more)
         s->list.message = "the result is on this line";
     else if (line->row.returns)
         browse_list_seek(&s->list, &(struct browse_seek){.what = BROWSE_RESULT, .number = line->row.number});
     else
-        s->list.message = "this event has no result";
+        s->list.message = "this event has neither a result nor a receiver";
 }
 
 static void seek_process(struct browse_screen *s)
@@ -637,7 +642,7 @@ static void line_key(struct browse_screen *s, int key)
             begin_prompt(s, key);
         break;
     case ')':
-        seek_result(s);
+        seek_partner(s);
         break;
     case '(':
         seek_process(s);

@@ -160,12 +160,12 @@ static void add_line(struct browse_window *w, const struct event_row *row, struc
 /* Puts a result on the line of its call. Does nothing if the line is not in the window. */
 static void join_result(struct browse_window *w, const struct event_row *row, struct str text)
 {
-    const struct soon *soon = &w->soon[row->call % BROWSE_SOON];
+    const struct soon *soon = &w->soon[row->cause % BROWSE_SOON];
     const size_t begin = MIN(text.len, row->tail + (row->kind == ETW_RETURN_FROM ? strlen(" = ") : 0));
     const struct str tail = {text.at + begin, text.len - begin};
     struct page *p;
 
-    if (soon->number != row->call || soon->index < w->first || w->full)
+    if (soon->number != row->cause || soon->index < w->first || w->full)
         return;
     if (!(p = page_with_room(w, tail.len, 0))) {
         w->full = true;
@@ -183,8 +183,8 @@ static void join_result(struct browse_window *w, const struct event_row *row, st
 /* Returns true if the result belongs on the line of its call. */
 static bool is_joined(const struct browse_window *w, const struct event_row *row)
 {
-    return row->call && row->tail && row->call > browse_reader_begin(w->reader) &&
-           row->number - row->call < BROWSE_SOON;
+    return row->cause && row->tail && row->cause > browse_reader_begin(w->reader) &&
+           row->number - row->cause < BROWSE_SOON;
 }
 
 static void pass_segments(struct browse_window *w, size_t segment)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "event_rows.h"
 
+#include "../fold/message_match.h"
 #include "../fold/pairing.h"
 #include "clock.h"
 #include "grid.h"
@@ -11,6 +12,7 @@
 struct rows {
     struct sink sink;
     struct paint paint;
+    struct message_match messages;
     struct buf own, cut;
 };
 
@@ -59,7 +61,7 @@ static struct event_row event_rows_head(const struct event *e)
 {
     return (struct event_row){
         .number = e->number,
-        .call = e->call ? e->call->number : 0,
+        .cause = e->call ? e->call->number : 0,
         .who = e->who ? e->who->id : 0,
         .wall_ns = e->wall_ns,
         .steady_ns = clock_steady(e),
@@ -86,6 +88,18 @@ static void event_rows_own(struct rows *r, const struct event *e)
     }
 }
 
+/* Returns the number of the event that sent the received message, or 0. */
+static uint64_t event_rows_sent(struct rows *r, const struct event *e)
+{
+    uint64_t number = 0;
+
+    if (e->kind == ETW_SEND)
+        message_match_sent(&r->messages, e, e->number);
+    else if (e->kind == ETW_RECEIVE)
+        message_match_received(&r->messages, e, &number);
+    return number;
+}
+
 static void event_rows_event(struct sink *s, const struct event *e)
 {
     struct rows *r = (struct rows *)s;
@@ -103,6 +117,7 @@ static void event_rows_event(struct sink *s, const struct event *e)
         line_result_tail(s->out, e, s->look.terms, &r->paint);
     } else {
         line_body(s->out, e, s->look.terms, &r->paint);
+        row.cause = event_rows_sent(r, e);
     }
     event_rows_end(r, record, &row);
 }
@@ -111,6 +126,7 @@ static void event_rows_release(struct sink *s)
 {
     struct rows *r = (struct rows *)s;
 
+    message_match_release(&r->messages);
     buf_release(&r->own);
     buf_release(&r->cut);
 }

@@ -14,7 +14,7 @@
 /* One record. Its text follows it in the output. */
 struct event_row {
     uint64_t number;            /* event.number; a loss or a notice has the number of the event before it */
-    uint64_t call;              /* result: the number of its call; 0: unknown */
+    uint64_t cause;             /* result: the number of its call; receive: of the event that sent it; 0: unknown */
     uint64_t who;               /* the process or port; 0: none */
     int64_t wall_ns, steady_ns; /* for clock_put_at() */
     int64_t dur_ns;             /* duration of the event; -1: none */

@@ -196,6 +196,32 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     await 'event 1 '
 }
 
+# Event 3 is a call of a gen_server, with other events before it is received. Event 21 is a reply, to an alias. The reply
+# of event 28 goes to a process whose events were not recorded.
+@test "a sent message and the event that received it lead to each other" {
+    browse 120 22 shop.etr
+    await 'event 1 '
+    typed 'jj'
+    await 'event 3 '
+    typed ')'
+    await 'event 6 '
+    typed ')'
+    await 'event 3 '
+    typed '/'
+    entered 'send to #Ref'
+    await 'event 21 '
+    typed ')'
+    await 'event 22 '
+    typed ')'
+    await 'event 21 '
+    typed 'n'
+    await 'event 28 '
+    typed ')'
+    await 'no event that received this message follows'
+    typed 'g)'
+    await 'the event that sent this message is not known here'
+}
+
 @test "x shows the commands that trace more of the same, and the end prints them" {
     browse_to_end "$ETRACE_ROOT/tests/fixtures/shop.etr"
     await 'event 1 '

@@ -33,16 +33,35 @@ static unsigned any(unsigned below)
 
 /* ---- recordings ---- */
 
-enum { PROCESSES = 6, DEPTH = 8, SLOW = 5 /* a process whose calls last long */ };
+enum { PROCESSES = 6, DEPTH = 8, SLOW = 5 /* a process whose calls last long */, WAITING = 4 };
 
 struct made {
     struct fw w;
     uint64_t now;
     unsigned depth[PROCESSES];
     unsigned stack[PROCESSES][DEPTH];
+    /* messages that are not received yet */
+    struct {
+        unsigned to, text;
+    } waiting[WAITING];
+    unsigned nwaiting;
 };
 
 static const char *const names[] = {"price", "order", "take", "add", "total"};
+
+static void made_message(struct made *m, unsigned from)
+{
+    const unsigned to = 1 + any(5), text = any(100);
+
+    fw_frame(&m->w, ETW_SEND, m->now, PID(from + 1));
+    fw_pid(&m->w, PID(to));
+    fw_int(&m->w, text);
+    fw_frame_end(&m->w);
+    if (m->nwaiting < WAITING) {
+        m->waiting[m->nwaiting].to = to;
+        m->waiting[m->nwaiting++].text = text;
+    }
+}
 
 static void made_event(struct made *m)
 {
@@ -52,9 +71,10 @@ static void made_event(struct made *m)
     if (!any(700)) {
         fw_lost(&m->w, m->now, ETW_LOST_RATE, 1 + any(5));
     } else if (!any(9)) {
-        fw_frame(&m->w, ETW_SEND, m->now, PID(p + 1));
-        fw_pid(&m->w, PID(1 + any(5)));
-        fw_int(&m->w, any(100));
+        made_message(m, p);
+    } else if (m->nwaiting && !any(40)) {
+        fw_frame(&m->w, ETW_RECEIVE, m->now, PID(m->waiting[--m->nwaiting].to));
+        fw_int(&m->w, m->waiting[m->nwaiting].text);
         fw_frame_end(&m->w);
     } else if (m->depth[p] && (m->depth[p] == DEPTH || !any(p == SLOW ? 60 : 2))) {
         const char *f = names[m->stack[p][--m->depth[p]]];
@@ -96,6 +116,8 @@ static void make_plain(struct buf *to, unsigned nodes, unsigned steps)
             const uint64_t until = 1000 + (step + 1) * UINT64_C(100000);
             while (all[i].now < until)
                 made_event(&all[i]);
+            if (step + 1 == steps) /* the last event has a line of its own */
+                made_message(&all[i], SLOW);
             const uint32_t flags = step + 1 == steps ? ETW_BATCH_LAST : 0;
             put_block(to, ETW_BLOCK_BATCH, i, fw_batch(&all[i].w, all[i].now, (int64_t)all[i].now, all[i].now, flags));
             fw_ring(&all[i].w, 1);
@@ -445,7 +467,8 @@ static void test_search(const char *what)
     browse_list_release(&l);
 }
 
-static void test_jumps(const char *what)
+/* Goes from some lines that contain `of_line` to their partners and back. `timed`: the partners have a duration. */
+static void test_jumps(const char *what, const char *of_line, enum browse_sought way, bool timed)
 {
     struct browse_list l;
     size_t jumps = 0, good = 0, later = 0;
@@ -455,27 +478,28 @@ static void test_jumps(const char *what)
     browse_list_begin(&l);
     settle(&l);
     for (size_t i = 0; i < nlines && jumps < 30; i++) {
-        if (lines[i].own || strstr(lines[i].text, " -> ") || !strstr(lines[i].text, " call "))
+        if (lines[i].own || strstr(lines[i].text, " -> ") || !strstr(lines[i].text, of_line))
             continue;
         later++;
         browse_list_home(&l);
         settle(&l);
         browse_list_move(&l, (int64_t)i, false);
         settle(&l);
-        const uint64_t call = browse_list_chosen(&l)->row.number;
-        browse_list_seek(&l, &(struct browse_seek){.what = BROWSE_RESULT, .number = call});
+        const uint64_t cause = browse_list_chosen(&l)->row.number;
+        browse_list_seek(&l, &(struct browse_seek){.what = way, .number = cause});
         settle(&l);
         if (l.message) {
             l.message = NULL;
             continue;
         }
         jumps++;
-        const struct event_row result = browse_list_chosen(&l)->row;
-        browse_list_seek(&l, &(struct browse_seek){.what = BROWSE_CALL, .backward = true, .number = result.call});
+        const struct event_row row = browse_list_chosen(&l)->row;
+        browse_list_seek(&l, &(struct browse_seek){.what = BROWSE_CAUSE, .backward = true, .number = row.cause});
         settle(&l);
-        good += result.call == call && browse_list_chosen(&l)->row.number == call && result.dur_ns > 0;
+        good += row.cause == cause && browse_list_chosen(&l)->row.number == cause && (row.dur_ns > 0) == timed;
     }
-    ok(later > 5 && jumps && good == jumps, "%s: from a call to its result and back: %zu of %zu", what, good, jumps);
+    ok(later > 5 && jumps && good == jumps, "%s: from a%sline to its partner and back: %zu of %zu", what, of_line, good,
+       jumps);
     browse_list_release(&l);
 }
 
@@ -498,7 +522,8 @@ static void test_whole(void)
     replay(&r, &of.filter);
     open_recording();
     test_all(&r, 8, "one node");
-    test_jumps("one node");
+    test_jumps("one node", " call ", BROWSE_RESULT, true);
+    test_jumps("one node", " send ", BROWSE_RECEIPT, false);
     ok(!browse_window_damage(w)->status, "nothing is damaged");
     f.len -= 200;
     write_file(&f);
