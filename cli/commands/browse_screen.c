@@ -875,7 +875,9 @@ struct browse_screen *browse_screen_new(struct ctx *ctx, struct browse_recording
                                 .title = o->title,
                                 .dirty = true,
                                 .counted = ctx->interrupts};
-    s->draw = (struct browse_draw){.color = of->look.colour, .time = o->time, .of_day = o->utc ? TIME_UTC : TIME_LOCAL};
+    s->draw = (struct browse_draw){.color = of->look.colour,
+                                   .time = o->time,
+                                   .of_day = o->time == TIME_UTC ? TIME_UTC : TIME_LOCAL};
     s->window = browse_window_new(of);
     browse_list_init(&s->list, of, s->window);
     browse_list_begin(&s->list);

@@ -14,7 +14,6 @@
 struct browse_options {
     const char *title;
     enum time_style time;
-    bool utc;
     struct browse_growth *growth; /* follows the file; NULL: the recording does not grow */
 };
 

@@ -269,15 +269,11 @@ bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, struct view_opt
     view->record = b->path;
     texts_add(&b->of.paths, b->path);
     b->of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
-                               .terms = view->elixir ? TERMS_ELIXIR : (enum terms_style)view->terms};
+                               .terms = (enum terms_style)view->terms};
     for (size_t i = 0; i < words->count; i++)
         buf_printf(&b->words, "%s%s", i ? "  " : "", words->items[i]);
     b->options = (struct browse_options){.title = buf_cstr(&b->words),
-                                         .time = view->delta      ? TIME_DELTA
-                                                 : view->relative ? TIME_RELATIVE
-                                                 : view->utc      ? TIME_UTC
-                                                                  : TIME_LOCAL,
-                                         .utc = view->utc,
+                                         .time = (enum time_style)view->time,
                                          .growth = &b->growth};
     b->table = (struct live_table){.data = b,
                                    .interval_ms = FIGURES_MS,

@@ -83,7 +83,7 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
     struct err e;
 
     of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
-                            .terms = view->elixir ? TERMS_ELIXIR : (enum terms_style)view->terms};
+                            .terms = (enum terms_style)view->terms};
     bool ok = recordings_open(&files, paths, &e);
     if (ok) {
         const enum source_got got = source_next(files.source, &item, -1, &e);
@@ -92,7 +92,8 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
             buf_str(&request, item.bytes);
     }
     filter.request = buf_view(&request);
-    ok = ok && find_segments(&of, &growth, &e) && recordings_window(part, paths, view->utc, &of.filter.window, &e);
+    ok = ok && find_segments(&of, &growth, &e) &&
+         recordings_window(part, paths, view->time == TIME_UTC, &of.filter.window, &e);
     if (ok)
         choose_part(&of, &files);
     recordings_close(&files);
@@ -102,11 +103,7 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
         buf_printf(&title, " and %zu more", paths->count - 1);
     const struct browse_options o = {
         .title = buf_cstr(&title),
-        .time = view->delta      ? TIME_DELTA
-                : view->relative ? TIME_RELATIVE
-                : view->utc      ? TIME_UTC
-                                 : TIME_LOCAL,
-        .utc = view->utc,
+        .time = (enum time_style)view->time,
         .growth = follows(&of) ? &growth : NULL,
     };
     const int status = ok ? browse_screen_run(ctx, &of, &filter, &o) : ctx_fail(ctx, &e);

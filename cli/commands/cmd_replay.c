@@ -197,7 +197,7 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
     if (!ok)
         e = r.err;
     ok = ok && outputs_makes_sense(view, &e) && outputs_fit(view, view->tables, &e) &&
-         recordings_window(part, paths, view->utc, &window, &e) &&
+         recordings_window(part, paths, view->time == TIME_UTC, &window, &e) &&
          exprs_compile(&exprs, &what, &none, &wheres, 0, &e) &&
          assertions_init(&assertions, asserts, &exprs, view->wheres.count, &e) &&
          assertions_fit(&exprs, view->wheres.count, specs ? specs->specs : NULL, specs && !exprs.by ? specs->nspecs : 0,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "groups.h"
 
+#include "../views/sink.h"
+
 #define ROW(letter, name, arg, type, where, field, help) OPT_ROW(struct where, letter, name, arg, type, field, help)
 
 #define TLS_ROWS                                                                                                       \
@@ -80,15 +82,17 @@ static const struct opt limit_rows[] = {
 #define LINE_ROWS                                                                                                      \
     ROW(0, "terms", "auto|erlang|elixir|json", OPT_CHOICE, view_opts, terms,                                           \
         "the syntax of terms (default auto: that of the node's or the module's language)"),                            \
-        ROW(0, "elixir", NULL, OPT_FLAG, view_opts, elixir, "the same as --terms elixir"),                             \
+        OPT_SHORT(struct view_opts, "elixir", terms, TERMS_ELIXIR, "the same as --terms elixir"),                      \
         ROW('g', "grep", "REGEX", OPT_TEXTS, view_opts, greps,                                                         \
             "show lines that match (PCRE2); repeatable, all must match"),                                              \
         ROW('v', "invert", NULL, OPT_FLAG, view_opts, invert, "show the lines that do not match --grep"),              \
         ROW('e', "where", "EXPR", OPT_TEXTS, view_opts, wheres,                                                        \
             "show events for which this holds: 'dur > 5ms'; repeatable"),                                              \
-        ROW(0, "utc", NULL, OPT_FLAG, view_opts, utc, "times of day in UTC"),                                          \
-        ROW(0, "relative", NULL, OPT_FLAG, view_opts, relative, "times since the start"),                              \
-        ROW(0, "delta", NULL, OPT_FLAG, view_opts, delta, "times since the previous line"),                            \
+        ROW(0, "time", "local|utc|relative|delta", OPT_CHOICE, view_opts, time,                                        \
+            "times of day (default local), since the start, or since the previous line"),                              \
+        OPT_SHORT(struct view_opts, "utc", time, TIME_UTC, "the same as --time utc"),                                  \
+        OPT_SHORT(struct view_opts, "relative", time, TIME_RELATIVE, "the same as --time relative"),                   \
+        OPT_SHORT(struct view_opts, "delta", time, TIME_DELTA, "the same as --time delta"),                            \
         ROW(0, "color", "auto|always|never", OPT_CHOICE, view_opts, color, "colours (NO_COLOR is honoured)")
 
 static const struct opt line_rows[] = {LINE_ROWS};

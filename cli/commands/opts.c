@@ -117,6 +117,17 @@ static bool takes_value(const struct opt *o)
     return o->arg != NULL;
 }
 
+/* Names the words of a choice, and the option that another tool has under this name. */
+static void hint_of_choice(const struct opt *o, struct err *e)
+{
+    const char *means = habit_meaning(HABIT_OPTION, (struct str){o->name, strlen(o->name)});
+
+    if (means)
+        err_hint(e, "one of %s, or did you mean --%s?", o->arg, means);
+    else
+        err_hint(e, "one of %s", o->arg);
+}
+
 static bool set_option(const struct opt *o, void *target, const char *value, struct err *e)
 {
     void *to = (char *)target + o->offset;
@@ -165,6 +176,9 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
     case OPT_CHOICE:
         ok = opt_choice(o->arg, value, to);
         break;
+    case OPT_CHOSEN:
+        *(int *)to = o->chosen;
+        break;
     }
     if (ok)
         return true;
@@ -189,12 +203,13 @@ static bool set_option(const struct opt *o, void *target, const char *value, str
         err_hint(e, "a fraction such as 1/100");
         break;
     case OPT_CHOICE:
-        err_hint(e, "one of %s", o->arg);
+        hint_of_choice(o, e);
         break;
     case OPT_TEXT:
     case OPT_TEXTS:
         err_hint(e, "the name of a file");
         break;
+    case OPT_CHOSEN:
     case OPT_COUNT:
     case OPT_FLAG:
     case OPT_OFF:

@@ -25,6 +25,7 @@ enum opt_type {
     OPT_PERCENT,  /* an int64_t in hundredths of a percent, from 1 to 10000: 5, 5%, 0.5% */
     OPT_FRACTION, /* an int64_t N, written as 1/N; at least 1 */
     OPT_CHOICE,   /* an int: the index of the word in `arg`, which lists the words as "a|b|c" */
+    OPT_CHOSEN,   /* an int, set to `chosen`: --utc is short for --time utc. The last one given counts */
 };
 
 struct opt {
@@ -35,13 +36,17 @@ struct opt {
     size_t offset; /* offset of the field in the group's struct */
     const char *help;
     const struct grid_table *table; /* --sort: the table that has the column; NULL: unknown, or another option */
+    int chosen;                     /* OPT_CHOSEN: the index of the word in the option that this one is short for */
 };
 
 /* clang-format off */
 /* The option --sort of a command whose columns are known. `usual` says what the order is without it. */
 #define OPT_SORT(opts, field, usual, table) {0, "sort", "COLUMN", OPT_TEXT, offsetof(opts, field), \
-    "sort the rows by this column, or by COLUMN:asc or COLUMN:desc (default " usual ")", table}
-#define OPT_ROW(opts, letter, name, arg, type, field, help) {letter, name, arg, type, offsetof(opts, field), help, NULL}
+    "sort the rows by this column, or by COLUMN:asc or COLUMN:desc (default " usual ")", table, 0}
+#define OPT_ROW(opts, letter, name, arg, type, field, help) \
+    {letter, name, arg, type, offsetof(opts, field), help, NULL, 0}
+#define OPT_SHORT(opts, name, field, chosen, help) \
+    {0, name, NULL, OPT_CHOSEN, offsetof(opts, field), help, NULL, chosen}
 /* clang-format on */
 
 struct opt_group {

@@ -85,7 +85,7 @@ static size_t value_size(const struct opt *o)
         [OPT_TEXT] = sizeof(char *),    [OPT_TEXTS] = sizeof(struct texts), [OPT_SET] = sizeof(struct texts),
         [OPT_NUMBER] = sizeof(int64_t), [OPT_POSITIVE] = sizeof(int64_t),   [OPT_DURATION] = sizeof(int64_t),
         [OPT_SIZE] = sizeof(int64_t),   [OPT_PERCENT] = sizeof(int64_t),    [OPT_FRACTION] = sizeof(int64_t),
-        [OPT_CHOICE] = sizeof(int),
+        [OPT_CHOICE] = sizeof(int),     [OPT_CHOSEN] = sizeof(int),
     };
 
     return sizes[o->type];
@@ -230,6 +230,9 @@ static void repl_options_put_value(struct buf *b, const struct repl_option *whic
         buf_add(b, word, strcspn(word, "|"));
         break;
     }
+    case OPT_CHOSEN:
+        buf_puts(b, *(const int *)at == o->chosen ? "on" : "off");
+        break;
     case OPT_COUNT:
         buf_printf(b, "%d", *(const int *)at);
         break;

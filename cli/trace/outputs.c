@@ -270,11 +270,10 @@ bool outputs_fit(const struct view_opts *o, bool counts, struct err *e)
     return TOGETHER(e, KNOWN_TEXT(TABLE, type && type->flags & SINK_ROWS ? o->as : NULL), KNOWN(COUNTS, counts));
 }
 
-/* Rejects display options that contradict each other, such as --utc and --delta. */
+/* Rejects options that name different views for standard output. */
 static bool check_options(const struct view_opts *o, struct err *e)
 {
-    return TOGETHER(e, KNOWN(UTC, o->utc), KNOWN(RELATIVE, o->relative), KNOWN(DELTA, o->delta), KNOWN(AS, o->as),
-                    KNOWN(JSON, o->json), KNOWN(SUMMARY, o->summary), KNOWN(ELIXIR, o->elixir), KNOWN(TERMS, o->terms));
+    return TOGETHER(e, KNOWN(AS, o->as), KNOWN(JSON, o->json), KNOWN(SUMMARY, o->summary));
 }
 
 /*
@@ -306,11 +305,8 @@ static void copy_greps(struct outputs *s, const struct view_opts *o)
 static struct look look_of(const struct view_opts *o)
 {
     return (struct look){
-        .time = o->utc        ? TIME_UTC
-                : o->relative ? TIME_RELATIVE
-                : o->delta    ? TIME_DELTA
-                              : TIME_LOCAL,
-        .terms = o->elixir ? TERMS_ELIXIR : (enum terms_style)o->terms,
+        .time = (enum time_style)o->time,
+        .terms = (enum terms_style)o->terms,
         .fields = o->fields,
         .format = o->format,
         .sort = {o->sort, o->turn},

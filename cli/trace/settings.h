@@ -112,7 +112,7 @@ struct view_opts {
     bool append;
     const char *fields, *format, *sort;
     int terms; /* enum terms_style */
-    bool elixir;
+    int time;  /* enum time_style */
     struct texts greps, wheres;
     const char *by;     /* keys and aggregates that count all events; NULL: none */
     bool browse;        /* the events are shown in the list of `etrace browse` */
@@ -123,7 +123,6 @@ struct view_opts {
     bool live;   /* set by code: a table on the terminal is redrawn, which leaves the last column free */
     bool tables; /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
     bool invert;
-    bool utc, relative, delta;
     int color;                     /* index into "auto|always|never" */
     struct process_names *servers; /* for the views of requests: only requests to these processes; NULL: all */
     struct death_choice *deaths;   /* for the views of exits; NULL: exits that are not normal */

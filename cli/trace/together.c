@@ -8,20 +8,15 @@
 
 #define BIT(fact) (UINT64_C(1) << FACT_##fact)
 
-static const char times[] = "--utc, --relative and --delta cannot be combined",
-                  one_view[] = "standard output shows one view: --as, --json and -c cannot be combined";
+static const char one_view[] = "standard output shows one view: --as, --json and -c cannot be combined";
 
 /* The first row that applies is reported. */
 const struct together together_rows[] = {
     {BIT(INVERT), BIT(GREP), "-v inverts --grep, but no --grep is given", "-v -g REGEX"},
     {BIT(APPEND), BIT(OUTPUT), "-a appends to the files of -o, but no -o is given", NULL},
-    {BIT(UTC) | BIT(RELATIVE), 0, times, NULL},
-    {BIT(UTC) | BIT(DELTA), 0, times, NULL},
-    {BIT(RELATIVE) | BIT(DELTA), 0, times, NULL},
     {BIT(AS) | BIT(JSON), 0, one_view, NULL},
     {BIT(AS) | BIT(SUMMARY), 0, one_view, NULL},
     {BIT(JSON) | BIT(SUMMARY), 0, one_view, NULL},
-    {BIT(ELIXIR) | BIT(TERMS), 0, "--elixir and --terms cannot be combined", NULL},
     {BIT(BROWSE) | BIT(OTHER_VIEW), 0, "--browse shows events in a list, so it cannot be combined with {1}",
      "-o FILE has any other view of the same trace"},
     {BIT(BROWSE) | BIT(COMMAND), 0, "--browse cannot be combined with -- COMMAND, which uses the terminal itself",

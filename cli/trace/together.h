@@ -18,14 +18,9 @@ enum fact {
     FACT_GREP,   /* -g */
     FACT_APPEND, /* -a */
     FACT_OUTPUT, /* -o */
-    FACT_UTC,
-    FACT_RELATIVE,
-    FACT_DELTA,
     FACT_AS,
     FACT_JSON,
     FACT_SUMMARY, /* -c */
-    FACT_ELIXIR,
-    FACT_TERMS,
     FACT_BROWSE,
     FACT_OTHER_VIEW, /* something that is not for a list of events; text: its option */
     FACT_TABLE,      /* --as names a view of the tables of `by`; text: the name of the view */

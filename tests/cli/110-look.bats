@@ -70,18 +70,30 @@ replay() { "$ETRACE_BIN" replay -q "$shop" "$@"; }
     diff "$BATS_TEST_TMPDIR/fields" "$BATS_TEST_TMPDIR/man"
 }
 
-@test "an option that the view does not use, and contradictory options, are refused" {
+@test "an option that the view does not use, and a word that an option does not know, are refused" {
     run replay --json --fields pid
     assert_failure 2
     assert_line -n 0 'etrace: --fields only works with the views text, csv and tsv'
     run replay --as csv --format '{pid}'
     assert_failure 2
     assert_line -n 0 'etrace: --format only works with the view text'
-    run replay --elixir --terms erlang
-    assert_failure 2
     run replay --terms elixr
     assert_failure 2
     assert_line -n 1 'hint: one of auto|erlang|elixir|json'
+    run replay --time UTC
+    assert_failure 2
+    assert_line -n 1 'hint: one of local|utc|relative|delta, or did you mean --for?'
+}
+
+@test "--utc, --relative, --delta and --elixir are short for a word of --time or --terms, and the last one counts" {
+    local pair
+    for pair in '--utc|--time utc' '--relative|--time relative' '--delta|--time delta' '--elixir|--terms elixir' \
+        '|--time relative --time local' '--delta|--utc --delta' '--utc|--delta --time utc' '--elixir|--terms json --elixir'; do
+        # shellcheck disable=SC2086
+        assert_equal "$(TZ=UTC-3 replay ${pair%|*})" "$(TZ=UTC-3 replay ${pair#*|})"
+        # shellcheck disable=SC2086
+        [[ $pair != --* ]] || assert_not_equal "$(TZ=UTC-3 replay ${pair%|*})" "$(TZ=UTC-3 replay)"
+    done
 }
 
 @test "--terms json prints terms as JSON in JSON lines, in --format and in csv" {
