@@ -391,6 +391,7 @@ restored() {
     keys h
     await 'restart from zero'
     keys h
+    await ' 6 .* work:sum/2$'
     keys r
     # The table is empty only after the counting has begun again.
     await_not 'work:fac/1'
