@@ -300,13 +300,30 @@ static void check_collecting(const struct check_rules *r, const struct check_sus
     ps_put_bytes(&f->text, s->samples.last.memory, false);
 }
 
+static bool check_all_busy(const struct check_rules *r, unsigned tasks, int64_t each)
+{
+    for (unsigned i = 0; i < r->seen->nfacts; i++) {
+        const int64_t *busy = r->seen->facts[i].busy;
+        if (busy[tasks] <= busy[tasks + 1] * each)
+            return false;
+    }
+    return true;
+}
+
+/* Returns true if processes wait so long for a scheduler that they answer late. */
+static bool check_is_overloaded(const struct check_rules *r)
+{
+    return check_all_busy(r, 0, RUN_QUEUE);
+}
+
 static void check_process(const struct check_rules *r, const struct check_suspect *s)
 {
     enum why_cause cause = why_cause_of(&s->look, &s->samples);
     const struct check_wait *w = check_wait_for(r, s->pid);
     const struct why_samples *x = &s->samples;
 
-    if (cause == WHY_GONE || (w && cause != WHY_DEADLOCK && (w->task || check_reads_terminal(s))))
+    if (cause == WHY_GONE || (cause == WHY_SILENT && check_is_overloaded(r)) ||
+        (w && cause != WHY_DEADLOCK && (w->task || check_reads_terminal(s))))
         return;
     if (cause == WHY_DEADLOCK || cause == WHY_CYCLE)
         check_deadlock(r, s);
@@ -629,23 +646,13 @@ static void check_ports(const struct check_rules *r)
     }
 }
 
-static bool check_all_busy(const struct check_rules *r, unsigned tasks, int64_t each)
-{
-    for (unsigned i = 0; i < r->seen->nfacts; i++) {
-        const int64_t *busy = r->seen->facts[i].busy;
-        if (busy[tasks] <= busy[tasks + 1] * each)
-            return false;
-    }
-    return true;
-}
-
 /* Reports busy schedulers. Returns true if all schedulers of some kind are busy. */
 static bool check_schedulers(const struct check_rules *r)
 {
     const int64_t *busy = r->last->busy;
     bool full = false;
 
-    if (check_all_busy(r, 0, RUN_QUEUE)) {
+    if (check_is_overloaded(r)) {
         full = true;
         struct check_finding *f = check_add(r, CHECK_WARNING, CHECK_OVERLOAD);
         buf_printf(&f->text, "%lld processes wait to run on %lld scheduler%s", (long long)busy[0], (long long)busy[1],

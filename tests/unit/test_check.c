@@ -211,6 +211,37 @@ static void together(void)
     finds_nothing("a check that only looks finds nothing of a trace");
 }
 
+/* A process that does not answer waits for a scheduler if the node has too few of them. */
+static void silence(void)
+{
+    static struct check_suspect s = {.pid = "<0.9.0>", .samples = {.looks = 3, .silent = 3}};
+    static struct check_suspect *suspects[] = {&s};
+
+    s.look = (struct why_look){.n = 1, .cycle = -1};
+    snprintf(s.look.chain[0].answer, sizeof(s.look.chain[0].answer), "silent");
+    for (unsigned waiting = 0; waiting <= 300; waiting += 300) {
+        begin();
+        trace->on = false;
+        seen.erts = "17.1";
+        seen.arch = "x86_64";
+        seen.suspects = suspects;
+        seen.nsuspects = 1;
+        for (unsigned i = 0; i < CHECK_FACTS; i++) {
+            seen.facts[i].busy[0] = waiting;
+            seen.facts[i].busy[1] = 2;
+        }
+        check_find(&seen, &findings);
+        bool silent = false, overload = false;
+        for (size_t i = 0; i < findings.n; i++) {
+            silent |= findings.items[i].kind == CHECK_SILENT;
+            overload |= findings.items[i].kind == CHECK_OVERLOAD;
+        }
+        ok(silent == !waiting && overload == !!waiting, "a process does not answer, and %u wait to run", waiting);
+        check_findings_release(&findings);
+    }
+    begin();
+}
+
 int main(void)
 {
     begin();
@@ -220,6 +251,7 @@ int main(void)
     busy();
     senders();
     together();
+    silence();
     free(trace);
     return tap_end();
 }
