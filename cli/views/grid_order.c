@@ -169,13 +169,49 @@ static struct order_value order_value(const struct grid *g, size_t row, size_t c
     return v;
 }
 
+static bool order_digit(const char *at, const char *end)
+{
+    return at < end && *at >= '0' && *at <= '9';
+}
+
+/* Takes the digits at *at without the zeros before them. */
+static struct str order_digits(const char **at, const char *end)
+{
+    while (order_digit(*at, end) && **at == '0')
+        ++*at;
+    const char *const begin = *at;
+    while (order_digit(*at, end))
+        ++*at;
+    return (struct str){begin, (size_t)(*at - begin)};
+}
+
+/* Compares the digits of two texts by value, and all else by bytes. */
+static int order_texts(struct str a, struct str b)
+{
+    const char *p = a.at, *q = b.at, *const p_end = a.at + a.len, *const q_end = b.at + b.len;
+
+    while (p < p_end && q < q_end) {
+        if (order_digit(p, p_end) && order_digit(q, q_end)) {
+            const struct str m = order_digits(&p, p_end), n = order_digits(&q, q_end);
+            const int order = m.len != n.len ? (m.len > n.len) - (m.len < n.len) : memcmp(m.at, n.at, m.len);
+            if (order)
+                return order;
+        } else if (*p != *q) {
+            return (unsigned char)*p < (unsigned char)*q ? -1 : 1;
+        } else {
+            p++, q++;
+        }
+    }
+    return p < p_end ? 1 : q < q_end ? -1 : str_order(a, b);
+}
+
 static int order_known(const struct order_values *all, const struct order_value *x, const struct order_value *y)
 {
     if (x->number != y->number)
         return x->number ? -1 : 1;
     if (x->number)
         return (x->value > y->value) - (x->value < y->value);
-    return str_order((struct str){all->texts.data + x->at, x->len}, (struct str){all->texts.data + y->at, y->len});
+    return order_texts((struct str){all->texts.data + x->at, x->len}, (struct str){all->texts.data + y->at, y->len});
 }
 
 static int order_compare(const void *a, const void *b, void *data)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sorts the rows of a grid by one of its columns, for --sort and for the keys of a screen. Numbers sort by value,
- * the largest first. Texts sort by their bytes, which is the order of Unicode. `:asc` and `:desc` choose the
- * direction. Rows without a value come last. Equal rows keep the order that they had before.
+ * the largest first. Texts sort by their bytes, which is the order of Unicode, but numbers in them by value: <0.9.0>
+ * comes before <0.10.0>. `:asc` and `:desc` choose the direction. Rows without a value come last. Equal rows keep the
+ * order that they had before.
  */
 #ifndef ETRACE_GRID_ORDER_H
 #define ETRACE_GRID_ORDER_H

@@ -4,8 +4,8 @@
 
 usage: sorted_rows.py COLUMN asc|desc
 
-Numbers come before texts, which are sorted by their characters. Empty cells come last in both directions. A column
-that is not in the header is not checked. The row (other) must be the last one.
+Numbers come before texts, which are sorted by their characters, and numbers in them by value. Empty cells come last in
+both directions. A column that is not in the header is not checked. The row (other) must be the last one.
 """
 import csv
 import re
@@ -15,8 +15,14 @@ from decimal import Decimal
 NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
+def parts(text):
+    """The characters and the numbers of a text; digits are in the middle of the characters."""
+    found = re.findall(r"[0-9]+|[^0-9]", text, re.S)
+    return [(1, int(part)) if part[0] in "0123456789" else (0 if part < "0" else 2, ord(part)) for part in found]
+
+
 def value(cell):
-    return (0, Decimal(cell), "") if NUMBER.fullmatch(cell) else (1, Decimal(0), cell)
+    return (0, Decimal(cell), [], "") if NUMBER.fullmatch(cell) else (1, Decimal(0), parts(cell), cell)
 
 
 rows = list(csv.reader(sys.stdin))

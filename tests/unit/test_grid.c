@@ -255,10 +255,25 @@ static const struct grid_column sorted_columns[] = {
 };
 static const struct grid_table sorted_table = GRID_TABLE(sorted_columns);
 
+static const char *const numbered[][3] = {
+    {"a", "", "<0.10.0>(w_2)"},
+    {"b", "", "<0.9.0>(w)"},
+    {"c", "", "<0.9.10>"},
+    {"d", "", "<0.9.9>"},
+    {"e", "", "<0.10.0>"},
+    {"f", "", "<0.010.0>"},
+    {"g", "", "f/2"},
+    {"h", "", "f/10"},
+    {"i", "", "f/"},
+    {"j", "", "<0.9>"},
+    {"k", "", "99999999999999999999999"},
+};
+static const char *const (*cells)[3] = figures;
+
 static void put_figure(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
     (void)data;
-    buf_puts(&cell->text, figures[row][column]);
+    buf_puts(&cell->text, cells[row][column]);
 }
 
 /* Returns the first cells of the rows, in their order. */
@@ -270,7 +285,7 @@ static const char *ordered(const char *given, struct grid_turn turn, size_t n, b
     buf_clear(&b);
     grid_order(&g, &(struct grid_sort){given, &turn});
     for (size_t i = 0; i < g.nrows; i++)
-        buf_puts(&b, figures[grid_row(&g, i)][0]);
+        buf_puts(&b, cells[grid_row(&g, i)][0]);
     grid_release(&g);
     return buf_cstr(&b);
 }
@@ -301,6 +316,11 @@ static void order(void)
     is_text(ordered("time", still, ARRAY_LEN(figures), false), "fg(other)bdeac", "large numbers and fractions");
     is_text(ordered("text:asc", still, ARRAY_LEN(figures), false), "gefdbca(other)",
             "numbers come before texts, by value");
+
+    cells = numbered;
+    is_text(ordered("text", still, ARRAY_LEN(numbered), false), "kbdcjfeaigh",
+            "numbers in texts are in order of value");
+    cells = figures;
 
     is_text(ordered("key", (struct grid_turn){1, false}, 4, false), "bdac", "a key goes to the next column");
     is_text(ordered("key", (struct grid_turn){-1, false}, 4, false), "dbca", "and from the first to the last one");
