@@ -34,13 +34,14 @@ round() { # NUMBER ETRACE-OPTION...
         send) set -- -P "gen_$n" "$@" ;;
         recv) set -- -P "gen_${n}_sink" "$@" ;;
     esac
-    trace --json --rate 0 --memory 0 "$@" -f "$GEN/gen_$n.exprs"
+    # The oracle compares whole terms.
+    trace --json --rate 0 --memory 0 --size 64k "$@" -f "$GEN/gen_$n.exprs"
     on_node "gen_$n ! {go, self()}, receive done -> ok end"
     trace_end
     on_node "gen_$n ! stop"
     assert_success
     refute_regex "$(totals)" ' lost'
-    node_ask "$NODE" "live_oracle:judge(\"$GEN\", $n, \"$OUT\")"
+    node_ask "$NODE" "live_oracle:judge(\"$GEN\", $n, \"$OUT\")" || fail "seed $SEED, round $n $*"
     [[ $REPLY == ok ]] || fail "seed $SEED, round $n $*: $REPLY"
 }
 
