@@ -159,6 +159,12 @@ void term_to_wire(struct buf *b, term_t t)
     }
     for (size_t i = 0; i < t->count; i++)
         term_to_wire(b, t->items[i]);
+    /* The elements of a tail that is a list belong to the list itself. */
+    while (t->type == TERM_LIST && t->tail && t->tail->type == TERM_LIST) {
+        t = t->tail;
+        for (size_t i = 0; i < t->count; i++)
+            term_to_wire(b, t->items[i]);
+    }
     if (t->type == TERM_LIST && t->tail) {
         buf_char(b, (char)ETW_T_TAIL);
         term_to_wire(b, t->tail);

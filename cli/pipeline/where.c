@@ -434,6 +434,22 @@ static struct value eval_search(struct wheres *w, const struct where *x, const s
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }
 
+/* Ends an encoded list with a tail. If the tail is a list, adds its elements, as an encoded list has no other lists for
+ * tails. */
+static void put_tail(struct wheres *w, struct buf *b, struct value tail)
+{
+    const struct value list = spread_string(w, tail);
+    const uint8_t *at = list.at;
+
+    if (*at == ETW_T_NIL) {
+        buf_char(b, (char)ETW_T_END);
+        return;
+    }
+    if (!wire_list(&at))
+        buf_char(b, (char)ETW_T_TAIL);
+    wire_copy(b, list.env, (struct wire){at, wire_skip(list.at)}, ETW_MAX_BATCH);
+}
+
 static struct value eval_container(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct buf b = {0};
@@ -460,8 +476,9 @@ static struct value eval_container(struct wheres *w, const struct where *x, cons
             continue;
         }
         if (i == x->count)
-            buf_char(&b, (char)ETW_T_TAIL);
-        wire_copy(&b, v.env, (struct wire){v.at, wire_skip(v.at)}, ETW_MAX_BATCH);
+            put_tail(w, &b, v);
+        else
+            wire_copy(&b, v.env, (struct wire){v.at, wire_skip(v.at)}, ETW_MAX_BATCH);
     }
     if (x->type == WHERE_LIST && !x->tail)
         buf_char(&b, (char)ETW_T_END);

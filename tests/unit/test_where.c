@@ -99,6 +99,13 @@ int main(void)
     SHOWS("tl(args[2]) == \"ello\"", "c2 r2 c4 ");
     SHOWS("args[2] == [a, 2.5]", "c3 e2 c4 ");
     SHOWS("hd(tl(args[2])) * 2 == 5", "c3 e2 c4 ");
+    SHOWS("[hd(args[2]) | tl(args[2])] =:= args[2] and args[1] < 4", "c2 r2 c3 e2 ");
+    SHOWS("[hd(args[2]) | args[2]] =:= args[2] and args[1] < 4", "");
+    SHOWS("[hd(args[2]) | args[2]] < args[2] and args[1] < 4", "");
+    SHOWS("[z | tl(tl(args[2]))] =:= [z] and args[1] < 4", "c3 e2 ");
+    SHOWS("[z | args[1]] =:= [z | 3] and args[1] < 4", "c3 e2 ");
+    SHOWS("args[2] =:= [a | [2.5]] and args[1] < 4", "c3 e2 ");
+    SHOWS("args[2] =:= [$h, $e | \"llo\"] and args[1] < 4", "c2 r2 ");
     SHOWS("is_list(args[2])", "c2 r2 c3 e2 c4 ");
     SHOWS("is_map(args[2]) orelse args[1] == 3", "c1 c3 e2 r1 c4 ");
     SHOWS("args == [2, \"hello\"]", "c2 r2 ");
