@@ -321,30 +321,31 @@ END
 # Two suites: bats itself waits for ever, and a test waits for what a program in another session prints. The tests run
 # in a copy of the tree that has other limits.
 @test "a suite that hangs ends at its limit, a test too, and nothing that they started runs on" {
-    local tree=$BATS_TEST_TMPDIR/tree word
+    local tree=$BATS_TEST_TMPDIR/tree word seconds=$((1000000 + BASHPID))
     mkdir -p "$tree/tests/cli" "$tree/build"
     for word in share meson.build; do ln -s "$ETRACE_ROOT/$word" "$tree"; done
     for word in lib otp README.md; do ln -s "$ETRACE_ROOT/tests/$word" "$tree/tests"; done
     sed 's/suite_seconds=1800 test_seconds=600/suite_seconds=15 test_seconds=1/; s/^build build/true/' tests/run >"$tree/tests/run"
     chmod +x "$tree/tests/run"
     # bats would take @test for a test of this file.
-    sed 's/TEST/@test/' >"$tree/tests/cli/100-whole.bats" <<'END'
-setup_file() { setsid sleep 76543 3>&- & sleep 76543; }
+    sed "s/TEST/@test/; s/SECONDS/$seconds/g" >"$tree/tests/cli/100-whole.bats" <<'END'
+setup_file() { setsid sleep SECONDS 3>&- & sleep SECONDS; }
 TEST "is never reached" { true; }
 END
-    sed 's/TEST/@test/' >"$tree/tests/cli/101-test.bats" <<'END'
+    sed "s/TEST/@test/; s/SECONDS/$seconds/g" >"$tree/tests/cli/101-test.bats" <<'END'
 load ../lib/assert
-TEST "waits for output" { word=$(setsid sleep 76543); }
-TEST "runs after it" { true; }
+TEST "waits for output" { word=$(setsid sleep SECONDS); }
+TEST "waits without the descriptor of its result" { run sleep SECONDS 3>&-; }
+TEST "runs after them" { true; }
 END
     run env -i PATH="$BATS_TEST_TMPDIR/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME="$HOME" ETRACE_OTP_DIR="$ETRACE_OTP_DIR" ETRACE_SUITE="$ETRACE_SUITE" \
         "$tree/tests/run" --otp 29 --keep-going cli/1
     assert_failure 1
     assert_line --partial 'did not end within 15 seconds; the last test that ended: '
     assert_line --partial 'not ok 1 waits for output in '
-    assert_line --partial 'at the time limit: word=$(setsid sleep 76543)'
-    assert_line --regexp '^cli/101-test +1 passed, 1 failed '
-    refute_line --partial 'cli/101-test: did not end'
-    run pgrep -fx 'sleep 76543'
+    assert_line --partial "at the time limit: word=\$(setsid sleep $seconds)"
+    assert_line --partial 'not ok 2 waits without the descriptor of its result in '
+    assert_line --regexp '^cli/101-test +1 passed, 2 failed '
+    run pgrep -fx "sleep $seconds"
     assert_failure 1
 }

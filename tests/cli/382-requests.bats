@@ -299,8 +299,8 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
         run "$ETRACE_BIN" replay -q --as requests "$BATS_TEST_TMPDIR/x.etr"
         assert_success
         assert_equal "$(without_durations "$(<"$OUT")")" "$(without_durations "$output")"
-        # On a busy host the request that the state machine postpones may wait even longer.
-        assert_line --regexp '^longest wait: [0-9.]+m?s(, postponed, at asks_machine| behind handle_info\(\{recount,_\}\).*)$'
+        # On a busy host, any of the requests may wait longest.
+        assert_line --regexp '^longest wait: [0-9.]+m?s[, ].* at (asks|asks_machine)\b'
     done
 }
 

@@ -54,6 +54,8 @@ bats_error_trap() {
 bats_timeout_trap() {
     local last=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
     BATS_TIMED_OUT=1
+    # bats prints the result to descriptor 3, which a command with 3>&- has closed.
+    [[ -e /proc/$$/fd/3 ]] || exec 3>>"/proc/$PPID/fd/1"
     echo "at the time limit: $BASH_COMMAND"
     bats_capture_stack_trace
     BATS_DEBUG_LAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]:1}")
