@@ -21,6 +21,9 @@
 %%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
 %%      starting [Application]: the node has not started it yet
 %%      locks    [#{type, name, owner, owner_name}] of global and mnesia
+%%      pools    [#{pid, name, size, taken, owners, count, waiting, ms}]: pools of DBConnection in which clients wait. size:
+%%               the connections that the pool has; taken: how many of them clients own; owners: [{Pid, Name}] of some of
+%%               these clients; count, waiting: the same of the clients that wait; ms: how long the first of them has waited
 %%      unknown  the parts of this answer that are missing, because the node did not answer in time
 %%    and with `again`
 %%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: processes for which others have
@@ -113,13 +116,15 @@ health(#{patience := Patience, again := Again}, Ours) ->
         {alarms, fun health_alarms/0},
         {log, fun health_log/0},
         {starting, fun health_starting/0},
-        {locks, fun() -> health_locks(Names) end}]],
+        {locks, fun() -> health_locks(Names) end},
+        {pools, fun health_pools/0}]],
     Known = maps:from_list([case Found of {ok, Value} -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
     More = case {Again, get(check)} of
         {true, Before = {_, _, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
         _ -> #{}
     end,
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
+        pools => [health_pool(Pool, How) || Pool <- maps:get(pools, Known)],
         busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
 
 health_busy() ->
@@ -199,6 +204,41 @@ health_table(T) ->
         _ -> []
     end.
 
+%% Returns [{Pool, Size, [Owner], Count, [Client], Ms}] of the pools of DBConnection in which clients wait. Each connection
+%% has a table. Its heir is the pool, and its owner is the pool or the client that has the connection now. The pool has a
+%% table of the clients that wait, the first one first, or of its free connections. The pool drops clients that wait for
+%% long, so other clients may wait at each look.
+health_pools() ->
+    case existing([<<"Elixir.DBConnection.Holder">>, <<"Elixir.DBConnection.ConnectionPool.Queue">>]) of
+        [Holder, Queue] ->
+            Tables = [{Name, T} || T <- lists:sublist(ets:all(), ?CHECK_THINGS), Name <- [ets:info(T, name)]],
+            Held = [{ets:info(T, heir), ets:info(T, owner)} || {Name, T} <- Tables, Name =:= Holder],
+            Pools = [Found || {Name, T} <- Tables, Name =:= Queue, Found <- health_pool_found(T, ets:info(T, owner), Held)],
+            lists:sublist(lists:reverse(lists:keysort(4, Pools)), ?CHECK_GROUPS);
+        _ -> []
+    end.
+
+health_pool_found(T, Pool, Held) ->
+    try ets:first(T) of
+        {Sent, _, {_, _}} when is_integer(Sent), is_pid(Pool) ->
+            Owners = [Owner || {Heir, Owner} <- Held, Heir =:= Pool],
+            Clients = ets:select(T, [{{{'_', '_', {'$1', '_'}}}, [{is_pid, '$1'}], ['$1']}], 4),
+            [{Pool, length(Owners), [Owner || Owner <- Owners, Owner =/= Pool, is_pid(Owner), not health_is_connection(Owner)],
+                ets:info(T, size), case Clients of {Pids, _} -> Pids; _ -> [] end, max(0, now_ms() - Sent)}];
+        _ -> []
+    catch error:badarg -> [] % the pool has exited
+    end.
+
+health_is_connection(P) ->
+    case process_value(P, {dictionary, '$initial_call'}) of
+        {M, _, _} -> atom_to_binary(M) =:= <<"Elixir.DBConnection.Connection">>;
+        _ -> false
+    end.
+
+health_pool({Pool, Size, Owners, Count, Clients, Ms}, How) ->
+    #{pid => text_of(Pool), name => look_text(why_name(Pool, How)), size => Size, taken => length(Owners), count => Count, ms => Ms,
+        owners => health_named(lists:sublist(Owners, 4), How), waiting => health_named(Clients, How)}.
+
 %% ---- what has changed since the look ------------------------------------------------------------------------------
 
 health_again({Calls, Most, Locks, Listed}, Names, Ours, How) ->
@@ -266,33 +306,17 @@ health_ends(P, How) ->
         _ -> false
     end.
 
-%% Returns the processes that may hold what the waiting processes need, such as a connection of a pool. A pool monitors
-%% its clients. A pool of workers is linked to the workers, and busy workers hold something. With DBConnection a client
-%% owns the table of its connection.
+%% Returns the processes that may hold what the waiting processes need, such as a member of a pool. A pool monitors its
+%% clients. A pool of workers is linked to the workers, and busy workers hold something.
 health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
-    Owners = case why_ask(fun() -> process_value(Q, {dictionary, '$initial_call'}) end, How) of
-        {ok, {M, init, 1}} -> health_owners(atom_to_binary(M));
-        _ -> []
-    end,
     Related = why_read(Q, [monitors, links], fun([Monitors, Links]) ->
         {why_monitored(Monitors), [L || L <- lists:sublist(Links, ?WHY_CANDIDATES), is_pid(L), node(L) =:= node()]}
     end, How),
     case Related of
-        {Monitored, Linked} when Owners =:= [] -> lists:usort(Monitored ++ [L || L <- Linked, why_is_busy(L, How)]) -- Waiters;
-        _ -> Owners -- [Q | Waiters]
+        {Monitored, Linked} -> lists:usort(Monitored ++ [L || L <- Linked, why_is_busy(L, How)]) -- Waiters;
+        _ -> []
     end;
 health_held(_, _, _) -> [].
-
-health_owners(<<"Elixir.DBConnection.ConnectionPool">>) ->
-    [Owner || [T] <- [existing([<<"Elixir.DBConnection.Holder">>])], Id <- lists:sublist(ets:all(), ?CHECK_THINGS), ets:info(Id, name) =:= T,
-        Owner <- [ets:info(Id, owner)], is_pid(Owner), not health_is_connection(Owner)];
-health_owners(_) -> [].
-
-health_is_connection(P) ->
-    case process_value(P, {dictionary, '$initial_call'}) of
-        {M, _, _} -> atom_to_binary(M) =:= <<"Elixir.DBConnection.Connection">>;
-        _ -> false
-    end.
 
 %% ---- what starts
 

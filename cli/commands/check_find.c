@@ -31,6 +31,8 @@
 #define SLOW_HEAP (32 << 20) /* bytes of memory of a process whose collections take long */
 /* Number of processes that wait without a timeout for one process on another node. */
 #define REMOTE_LEAST 3
+/* Least time that the first client has waited for a connection, ms. The pool itself counts less as no queue. */
+#define POOL_MS 50
 /* Up to this many busy processes are reported one by one, more of them in one finding. */
 #define BUSY_MOST 3
 
@@ -71,6 +73,27 @@ void check_command_of(const struct check_rules *r, struct check_finding *f, cons
 
 /* ---- processes ---- */
 
+/*
+ * Tells processes without a name of their own apart, such as the pools of several repositories: appends the closest
+ * ancestor that has a name.
+ */
+static void check_put_ancestor(const struct check_rules *r, const struct look_process *p, struct buf *to)
+{
+    const struct check_suspect *s = check_suspect_of(r->seen, p->pid);
+    struct buf initial = {0};
+
+    if (!s || !s->look.self.known || !s->look.self.initial.fun)
+        return;
+    look_frame_print(&initial, &s->look.self.initial);
+    const bool named = p->name[0] && strcmp(p->name, buf_cstr(&initial)) != 0;
+    buf_release(&initial);
+    for (unsigned i = 0; i < s->look.self.ancestors.count && !named; i++)
+        if (s->look.self.ancestors.items[i][0] != '<') {
+            buf_printf(to, " of %s", s->look.self.ancestors.items[i]);
+            return;
+        }
+}
+
 struct check_finding *check_about(const struct check_rules *r, enum check_severity severity, enum check_kind kind,
                                   const struct look_process *p)
 {
@@ -78,6 +101,7 @@ struct check_finding *check_about(const struct check_rules *r, enum check_severi
 
     f->process = *p;
     look_process_print(&f->text, p);
+    check_put_ancestor(r, p, &f->text);
     buf_char(&f->text, ' ');
     return f;
 }
@@ -213,6 +237,61 @@ static void check_deadlock(const struct check_rules *r, const struct check_suspe
     check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
 }
 
+/* Appends the processes that hold what others wait for, and the state of the first one. */
+static void check_put_owners(const struct check_rules *r, const struct look_process *owners, unsigned n, int64_t all,
+                             struct buf *to)
+{
+    const struct check_suspect *first = check_suspect_of(r->seen, owners[0].pid);
+
+    check_put_named(to, owners, n, all);
+    if (!first)
+        return;
+    buf_puts(to, n > 1 ? "; the state of the first one: " : "; its state: ");
+    check_put_cause(first, to);
+}
+
+static const struct check_pool *check_pool_of(const struct check_facts *f, const char *pid)
+{
+    for (size_t i = 0; i < f->npools; i++)
+        if (!strcmp(f->pools[i].process.pid, pid))
+            return &f->pools[i];
+    return NULL;
+}
+
+/* Returns true if clients have all connections, and the first of those that wait has waited for at least `ms`. */
+static bool check_pool_is_empty(const struct check_pool *p, int64_t ms)
+{
+    return p && p->taken >= p->size && p->ms >= ms;
+}
+
+/*
+ * Reports pools of DBConnection that had no free connection at any answer of the node. Their clients need not have
+ * waited all the time: the pool drops those that wait for long.
+ */
+static void check_pools(const struct check_rules *r)
+{
+    const struct check_facts *f = r->seen->facts;
+
+    for (size_t i = 0; i < r->last->npools; i++) {
+        const struct check_pool *p = &r->last->pools[i];
+        if (!check_pool_is_empty(p, POOL_MS) || !check_pool_is_empty(check_pool_of(&f[1], p->process.pid), POOL_MS) ||
+            !check_pool_is_empty(check_pool_of(&f[0], p->process.pid), 0))
+            continue;
+        struct check_finding *x = check_about(r, CHECK_WARNING, CHECK_POOL, &p->process);
+        buf_printf(&x->text, "has no %sconnection; %lld process%s wait%s for one, the first for ",
+                   p->size ? "free " : "", (long long)p->count, PLURAL_ES(p->count), p->count == 1 ? "s" : "");
+        print_duration(&x->text, p->ms * 1000000);
+        buf_puts(&x->text, ": ");
+        check_put_named(&x->text, p->waiting, p->nwaiting, p->count);
+        if (p->nowners) {
+            buf_printf(&x->text, "; its %lld connection%s %s held by ", (long long)p->size, PLURAL(p->size),
+                       p->size == 1 ? "is" : "are");
+            check_put_owners(r, p->owners, p->nowners, p->taken, &x->text);
+        }
+        check_command_of(r, x, "why", p->nowners ? p->owners[0].pid : p->process.pid);
+    }
+}
+
 /*
  * Reports an idle process whose callers wait for replies. If it monitors processes that may hold what the callers wait
  * for, names them.
@@ -220,23 +299,19 @@ static void check_deadlock(const struct check_rules *r, const struct check_suspe
 static void check_owes(const struct check_rules *r, const struct check_suspect *s, const struct check_wait *w)
 {
     /*
-     * Callers without a timeout may be workers that wait for work. An application that is starting has a finding of its
-     * own.
+     * Callers without a timeout may be workers that wait for work. An application that is starting and a pool of
+     * DBConnection have findings of their own.
      */
-    if ((!w->owned && !w->ends) || (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
+    if ((!w->owned && !w->ends) || check_pool_of(r->last, s->pid) ||
+        (r->last->nstarting && !strcmp(w->process.name, "application_controller")))
         return;
     struct check_finding *f = check_about(r, CHECK_WARNING, w->owned ? CHECK_POOL : CHECK_WAITS, &w->process);
 
     buf_puts(&f->text, "is idle");
     check_put_waiters(r, w, &f->text);
     if (w->owned) {
-        const struct check_suspect *owner = check_suspect_of(r->seen, w->owners[0].pid);
         buf_printf(&f->text, "; %lld other%s may have what they wait for: ", (long long)w->owned, PLURAL(w->owned));
-        check_put_named(&f->text, w->owners, w->nowners, w->owned);
-        if (owner) {
-            buf_puts(&f->text, "; the state of the first one: ");
-            check_put_cause(owner, &f->text);
-        }
+        check_put_owners(r, w->owners, w->nowners, w->owned, &f->text);
     }
     check_command_of(r, f, "why", w->owned ? w->owners[0].pid : s->pid);
 }
@@ -825,6 +900,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
         check_memory(&r, seen->suspects[i]);
     }
     check_elsewhere(&r);
+    check_pools(&r);
     check_binaries(&r);
     check_room(&r);
     check_counts(&r);

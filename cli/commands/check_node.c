@@ -116,6 +116,10 @@ struct check_taken_wait {
     struct check_wait wait;
     struct etf waiting, owners;
 };
+struct check_taken_pool {
+    struct check_pool pool;
+    struct etf waiting, owners;
+};
 struct check_taken_start {
     struct check_start start;
     struct etf initial;
@@ -141,6 +145,29 @@ static bool check_take_waits(struct etf r, struct check_facts *f)
         f->waits[i] = items[i].wait;
         ok = check_take_named(items[i].waiting, f->waits[i].waiting, &f->waits[i].nwaiting) &&
              check_take_named(items[i].owners, f->waits[i].owners, &f->waits[i].nowners);
+    }
+    return ok;
+}
+
+static bool check_take_pools(struct etf r, struct check_facts *f)
+{
+    static const struct etf_field fields[] = {
+        ETF_TEXT(struct check_taken_pool, "pid", pool.process.pid),
+        ETF_TEXT(struct check_taken_pool, "name", pool.process.name),
+        ETF_INT(struct check_taken_pool, "size", pool.size),
+        ETF_INT(struct check_taken_pool, "taken", pool.taken),
+        ETF_INT(struct check_taken_pool, "count", pool.count),
+        ETF_INT(struct check_taken_pool, "ms", pool.ms),
+        ETF_TERM(struct check_taken_pool, "waiting", waiting),
+        ETF_TERM(struct check_taken_pool, "owners", owners),
+    };
+    struct check_taken_pool items[CHECK_ROWS] = {0};
+    bool ok = check_take_rows(r, ROWS(fields, struct check_taken_pool, CHECK_ROWS), items, &f->npools);
+
+    for (size_t i = 0; ok && i < f->npools; i++) {
+        f->pools[i] = items[i].pool;
+        ok = check_take_named(items[i].waiting, f->pools[i].waiting, &f->pools[i].nwaiting) &&
+             check_take_named(items[i].owners, f->pools[i].owners, &f->pools[i].nowners);
     }
     return ok;
 }
@@ -176,7 +203,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
 {
     struct taken {
         struct check_facts f;
-        struct etf tables, ports, log, locks, alarms, starting, unknown, waits, locked, starts, restarts;
+        struct etf tables, ports, log, locks, pools, alarms, starting, unknown, waits, locked, starts, restarts;
     } t = {.f = {.at = loop_now(), .here = check_clock_us(asked)}};
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
@@ -190,6 +217,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
         FIELD(TERM, "ports", ports),
         FIELD(TERM, "log", log),
         FIELD(TERM, "locks", locks),
+        FIELD(TERM, "pools", pools),
         FIELD(TERM, "alarms", alarms),
         FIELD(TERM, "starting", starting),
         FIELD(TERM, "unknown", unknown),
@@ -214,6 +242,6 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
          check_take_texts(t.alarms, f->alarms, sizeof(f->alarms[0]), CHECK_ROWS, &f->nalarms) &&
          check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting) &&
          check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown) &&
-         check_take_waits(t.waits, f) && check_take_starts(t.starts, f, funs);
+         check_take_pools(t.pools, f) && check_take_waits(t.waits, f) && check_take_starts(t.starts, f, funs);
     return ok || err_set(e, ERR_RUN, "the node's answer about itself is malformed");
 }

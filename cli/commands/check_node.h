@@ -61,6 +61,15 @@ struct check_wait {
     unsigned nwaiting, nowners;
 };
 
+/* A pool of DBConnection in which clients wait for a connection. */
+struct check_pool {
+    struct look_process process;
+    int64_t size, taken; /* number of connections that the pool has, and how many of them clients own */
+    int64_t count, ms;   /* number of clients that wait, and how long the first of them has waited */
+    struct look_process owners[CHECK_NAMED], waiting[CHECK_NAMED]; /* some of these clients */
+    unsigned nowners, nwaiting;
+};
+
 enum check_figure {
     CHECK_PROCESSES,
     CHECK_PORTS = 2,
@@ -82,8 +91,9 @@ struct check_facts {
     struct check_port ports[CHECK_ROWS];
     struct check_log log[CHECK_ROWS];
     struct check_lock locks[CHECK_LOCKS];
+    struct check_pool pools[CHECK_ROWS];
     char alarms[CHECK_ROWS][256], starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16];
-    size_t ntables, nports, nlog, nlocks, nalarms, nstarting, nunknown;
+    size_t ntables, nports, nlog, nlocks, npools, nalarms, nstarting, nunknown;
     struct check_wait waits[CHECK_ROWS];
     struct check_locked locked[CHECK_LOCKS];
     struct check_start starts[CHECK_ROWS];

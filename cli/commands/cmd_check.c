@@ -137,6 +137,11 @@ static void check_suspects_of(struct check_peer *s, struct peer *p, const struct
 {
     for (size_t i = 0; i < f->nports; i++)
         check_suspect(s, p, f->ports[i].owner.pid, "port");
+    for (size_t i = 0; i < f->npools; i++) {
+        check_suspect(s, p, f->pools[i].process.pid, "target");
+        if (f->pools[i].nowners)
+            check_suspect(s, p, f->pools[i].owners[0].pid, "owner");
+    }
     for (size_t i = 0; i < f->nwaits; i++) {
         if (!f->waits[i].elsewhere)
             check_suspect(s, p, f->waits[i].process.pid, "target");

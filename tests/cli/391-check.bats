@@ -14,7 +14,7 @@ setup_file() {
     "$ETRACE_ERLC" -o "$POOLS" "$ETRACE_ROOT"/tests/lib/pools/*.erl
     on_node "code:add_patha(\"$POOLS\")"
     # These faults load modules, make atoms, and start a resolver of the kernel that stays.
-    on_node '[ill:heal(ill:make(F)) || F <- [remote, mnesia_lock, alarm, starting, poolboy_like, dbconnection_like, nimble_like, worker_pool]]'
+    on_node '[ill:heal(ill:make(F)) || F <- [remote, mnesia_lock, alarm, starting, poolboy_like, dbconnection_like, repositories, two_pools, nimble_like, worker_pool]]'
     node_heard "$NODE"
     timeout 60 "$ETRACE_BIN" check -n "$NODE" >/dev/null
 }
@@ -258,6 +258,25 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 @test "processes hold all members of a pool like poolboy" { ill poolboy_like; }
 # bats test_tags=long
 @test "processes hold all connections of a pool like DBConnection" { ill dbconnection_like; }
+# bats test_tags=long
+@test "a pool like DBConnection has no connection" { ill dbconnection_down; }
+@test "each pool has a finding of its own, with the supervisor of a pool without a name, and its holder" {
+    on_node 'ill:make(repositories)'
+    found repositories
+    local name
+    for name in Repo Store; do
+        assert_equal "$(jq -r 'select(.kind == "pool") | .text' <<<"$output" | grep -cE \
+            "^<[0-9.]+>\(DBConnection.ConnectionPool.init/1\) of Ill.$name has no free connection; 3 processes wait .*; its 1 connection is held by <[0-9.]+>\(ill_holder_$name\); ")" 1
+    done
+    assert_equal "$(jq -s 'map(select(.kind == "pool")) | length' <<<"$output")" 2
+    on_node 'ill:heal(ill_keeper), ill:make(two_pools)'
+    found two_pools
+    assert_equal "$(jq -r 'select(.kind == "pool") | .text' <<<"$output" | grep -cE '\(ill_pool_([12])\) .* 1 other may have .*\(ill_holder_\1\)')" 2
+    assert_equal "$(jq -s 'map(select(.kind == "pool")) | length' <<<"$output")" 2
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    healthy
+}
 # bats test_tags=long
 @test "processes hold all members of a pool like NimblePool" { ill nimble_like; }
 # bats test_tags=long

@@ -37,7 +37,10 @@ faults() ->
         %% A pool has no free member.
         {poolboy_like, pool, [ill_pool]},
         {pool_leaked, pool, [ill_pool]},
-        {dbconnection_like, pool, [ill_pool]},
+        {dbconnection_like, pool, [ill_pool, ill_holder_1]},
+        {dbconnection_down, pool, [ill_pool]},
+        {repositories, pool, [ill_holder_Repo, ill_holder_Store]},
+        {two_pools, pool, [ill_pool_1, ill_pool_2]},
         {nimble_like, pool, [ill_pool]},
         {worker_pool, pool, [ill_pool]},
 
@@ -222,12 +225,28 @@ fault(pool_leaked) ->
     waiters(3, fun() -> poolboy:checkout(ill_pool) end);
 fault(dbconnection_like) ->
     {ok, Pool} = 'Elixir.DBConnection.ConnectionPool':start(ill_pool),
+    connections(patient(Pool), [ill_db_1, ill_db_2]),
+    holders(fun() -> connection(ill_pool), stuck() end),
+    waiters(3, fun() -> connection(ill_pool) end);
+fault(dbconnection_down) ->
+    {ok, Pool} = 'Elixir.DBConnection.ConnectionPool':start(ill_pool),
     patient(Pool),
-    Queue = 'Elixir.DBConnection.ConnectionPool':queue(Pool),
-    [server(Name, fun() -> 'Elixir.DBConnection.Holder':update(Pool, Queue) end) || Name <- [ill_db_1, ill_db_2]],
-    Checkout = fun() -> 'Elixir.DBConnection.Holder':checkout(ill_pool, [self()], 60000) end,
-    holders(fun() -> Checkout(), stuck() end),
-    waiters(3, Checkout);
+    waiters(3, fun() -> connection(ill_pool) end);
+fault(repositories) ->
+    [begin
+        Pool = repository(list_to_atom("Elixir.Ill." ++ Name)),
+        connections(Pool, [list_to_atom("ill_db_" ++ Name)]),
+        holder(list_to_atom("ill_holder_" ++ Name), fun() -> connection(Pool), stuck() end),
+        [waits(sick(fun() -> connection(Pool) end)) || _ <- [1, 2, 3]]
+    end || Name <- ["Repo", "Store"]];
+fault(two_pools) ->
+    [begin
+        Pool = list_to_atom("ill_pool_" ++ N),
+        {ok, Pid} = poolboy:start(Pool, [member]),
+        patient(Pid),
+        holder(list_to_atom("ill_holder_" ++ N), fun() -> poolboy:transaction(Pool, fun(_) -> stuck() end) end),
+        waits(sick(fun() -> poolboy:checkout(Pool) end))
+    end || N <- ["1", "2"]];
 fault(nimble_like) ->
     {ok, Pool} = 'Elixir.NimblePool':start(ill_pool, [member_1, member_2]),
     patient(Pool),
@@ -468,14 +487,36 @@ waiters(N, Fun) ->
     [waits(sick(list_to_atom("ill_waiter_" ++ integer_to_list(I)), Fun)) || I <- lists:seq(1, N)].
 
 %% Starts two processes that hold the members of a pool.
-holders(Fun) ->
-    Pids = [sick(Name, Fun) || Name <- [ill_holder_1, ill_holder_2]],
-    [until(fun() -> is_in(Pid, stuck) end) || Pid <- Pids].
+holders(Fun) -> [holder(Name, Fun) || Name <- [ill_holder_1, ill_holder_2]].
+
+%% Starts a process that holds something in Fun, and then is in stuck/0.
+holder(Name, Fun) ->
+    Pid = sick(Name, Fun),
+    until(fun() -> is_in(Pid, stuck) end).
+
+%% Gives connections to a pool of DBConnection.
+connections(Pool, Names) ->
+    Queue = 'Elixir.DBConnection.ConnectionPool':queue(Pool),
+    [server(Name, fun() -> 'Elixir.DBConnection.Holder':update(Pool, Queue) end) || Name <- Names].
+
+%% Takes a connection. Waits again if the pool drops it.
+connection(Pool) ->
+    case 'Elixir.DBConnection.Holder':checkout(Pool, [self()], 60000) of
+        {error, dropped} -> connection(Pool);
+        Taken -> Taken
+    end.
+
+%% Starts a pool without a name, under a supervisor with this name. Returns the pool.
+repository(Name) ->
+    Child = #{id => pool, start => {'Elixir.DBConnection.ConnectionPool', start_link, []}},
+    {ok, Pid} = supervisor:start_link({local, Name}, ?MODULE, {supervisor, [Child]}),
+    unlink(Pid),
+    patient(Pid),
+    [{pool, Pool, _, _}] = supervisor:which_children(Pid),
+    patient(Pool).
 
 %% Starts a process that holds a lock.
-holder(Lock) ->
-    Pid = sick(ill_holder, fun() -> Lock(), stuck() end),
-    until(fun() -> is_in(Pid, stuck) end).
+holder(Lock) -> holder(ill_holder, fun() -> Lock(), stuck() end).
 
 %% Starts N processes on dirty schedulers. The scheduler of a killed one stays busy, so each is asked to end.
 dirty(N, Fun) ->

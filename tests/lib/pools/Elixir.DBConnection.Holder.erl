@@ -17,11 +17,12 @@ checkout(Pool, Callers, Timeout) ->
     Now = erlang:monotonic_time(millisecond),
     case checkout(Pool, Callers, true, Now, Now + Timeout) of
         {ok, _, _} = Ok -> Ok;
+        {error, _} = Error -> Error;
         {exit, Reason} -> exit(Reason)
     end.
 
 checkout(Pool, Callers, Queue, Start, Timeout) ->
-    checkout_call(whereis(Pool), Callers, Queue, Start, Timeout).
+    checkout_call(if is_pid(Pool) -> Pool; true -> whereis(Pool) end, Callers, Queue, Start, Timeout).
 
 checkout_call(Pid, Callers, Queue, Start, Timeout) ->
     Lock = monitor(process, Pid),
@@ -32,6 +33,9 @@ checkout_call(Pid, Callers, Queue, Start, Timeout) ->
             Timer = erlang:start_timer(Timeout, Pool, {Ref, Holder, self(), Timeout - Start}, [{abs, true}]),
             ets:update_element(Holder, conn, [{5, Lock}, {7, Timer}]),
             {ok, Holder, Pool};
+        {Lock, Reply} ->
+            demonitor(Lock, [flush]),
+            Reply;
         {'DOWN', Lock, _, _, Reason} ->
             {exit, Reason}
     end.
