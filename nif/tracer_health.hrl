@@ -17,7 +17,9 @@
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
 %%      ports    [#{port, name, owner, owner_name, queue, node}]: ports with many waiting bytes of output; node: the
 %%               node at the other end, if the port is a connection to a node
-%%      alarms   [Text]
+%%      alarms   [#{text, type, node, pid, name, used, limit, where}] of sasl and RabbitMQ. type: memory or disk, an alarm of
+%%               RabbitMQ on a node; system: the memory of the host; process: the memory of pid; other. used, limit: bytes,
+%%               if type is memory or disk and the alarm is one of this node; used by a disk is what is free in `where`
 %%      log      [#{name, process, mode, drops}]: handlers; drops: more events come in a second than the handler writes
 %%      starting [Application]: the node has not started it yet
 %%      locks    [#{type, name, owner, owner_name}] of global and mnesia
@@ -124,6 +126,7 @@ health(#{patience := Patience, again := Again}, Ours) ->
         _ -> #{}
     end,
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
+        alarms => [health_alarm(Alarm, How) || Alarm <- maps:get(alarms, Known)],
         pools => [health_pool(Pool, How) || Pool <- maps:get(pools, Known)],
         busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
 
@@ -165,10 +168,47 @@ health_ports(Names) ->
         {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS),
         {_, Owner} <- [erlang:port_info(P, connected)], {_, Driver} <- [erlang:port_info(P, name)]].
 
-%% Returns the alarms of sasl, and those of RabbitMQ.
+%% Returns the alarms of sasl, and those of RabbitMQ, of all nodes of its cluster.
 health_alarms() ->
-    [short(Alarm) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
-        L <- [gen_event:call(Name, Name, get_alarms)], is_list(L), Alarm <- lists:sublist(L, ?CHECK_GROUPS)].
+    lists:append([lists:sublist(L, ?CHECK_GROUPS) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
+        L <- [gen_event:call(Name, Name, get_alarms)], is_list(L)]).
+
+health_alarm(Alarm, How) ->
+    About = case Alarm of
+        {{Name, Type, Node}, _} when is_atom(Name), is_atom(Type), is_atom(Node) ->
+            case {atom_to_binary(Name), atom_to_binary(Type)} of
+                {<<"resource_limit">>, Resource} -> maps:merge(#{type => Resource, node => atom_to_binary(Node)}, health_limit(Resource, Node, How));
+                _ -> #{}
+            end;
+        {Name, P} when is_atom(Name) ->
+            case atom_to_binary(Name) of
+                <<"system_memory_high_watermark">> -> #{type => <<"system">>};
+                <<"process_memory_high_watermark">> when is_pid(P), node(P) =:= node() ->
+                    #{type => <<"process">>, pid => text_of(P), name => look_text(why_name(P, How))};
+                _ -> #{}
+            end;
+        _ -> #{}
+    end,
+    maps:merge(#{text => short(Alarm), type => <<"other">>}, About).
+
+%% Returns what RabbitMQ uses of a resource of this node, and its limit, if it answers in time.
+health_limit(Resource, Node, How) when Node =:= node() ->
+    Asked = why_ask(fun() ->
+        case {Resource, existing([<<"vm_memory_monitor">>]), existing([<<"rabbit_disk_monitor">>])} of
+            {<<"memory">>, [M], _} -> {M:get_memory_use(bytes), <<>>};
+            {<<"disk">>, _, [M]} -> {{M:get_disk_free(), M:get_disk_free_limit()}, health_directory()};
+            _ -> none
+        end
+    end, How),
+    case Asked of
+        {ok, {{Used, Limit}, Where}} when is_number(Used), is_number(Limit) -> #{used => round(Used), limit => round(Limit), where => Where};
+        _ -> #{}
+    end;
+health_limit(_, _, _) -> #{}.
+
+health_directory() ->
+    [Rabbit] = existing([<<"rabbit">>]),
+    try unicode:characters_to_binary(Rabbit:data_dir()) of Text when is_binary(Text) -> Text; _ -> <<>> catch error:_ -> <<>> end.
 
 %% Returns the log handlers of OTP. The process of a handler keeps its mode in a table that every process can read.
 health_log() ->

@@ -562,11 +562,19 @@ static void check_growth(const struct check_rules *r)
     command_line_add(&x->command, " --for 5s");
 }
 
+/* Returns true if the host, its container and its limits leave the node room for more memory, or that is unknown. */
+static bool check_has_room(const struct check_facts *f)
+{
+    int64_t used = f->figures[CHECK_USED], left = f->figures[CHECK_LEFT];
+
+    return used <= 0 || left >= (used + left) / 10 || left >= (int64_t)1 << 30;
+}
+
 static void check_room(const struct check_rules *r)
 {
     int64_t used = r->last->figures[CHECK_USED], left = r->last->figures[CHECK_LEFT];
 
-    if (used <= 0 || left >= (used + left) / 10 || left >= (int64_t)1 << 30)
+    if (check_has_room(r->last))
         return;
     struct check_finding *f = check_add(r, left < (used + left) / 20 ? CHECK_CRITICAL : CHECK_WARNING, CHECK_MEMORY);
     buf_puts(&f->text, "the node has ");
@@ -856,12 +864,73 @@ static bool check_has(const char (*texts)[100], size_t n, const char *text)
     return false;
 }
 
+/* Appends what RabbitMQ uses of a resource, and what the alarm means for its clients. */
+static void check_put_limit(const struct check_alarm *a, struct buf *to)
+{
+    const bool disk = !strcmp(a->type, "disk");
+
+    if (a->limit) {
+        buf_puts(to, disk ? "; " : "; it uses ");
+        ps_put_bytes(to, a->used, false);
+        if (disk)
+            buf_printf(to, " are free%s%s, and its limit is ", a->where[0] ? " in " : "", a->where);
+        else
+            buf_puts(to, ", and its limit is ");
+        ps_put_bytes(to, a->limit, false);
+    }
+    buf_puts(to, "; all nodes of its cluster block the connections that publish");
+    if (disk)
+        buf_puts(to, "; rabbitmqctl list_queues name message_bytes_persistent shows what fills the disk");
+}
+
+/* Reports an alarm of RabbitMQ. The node has those of its whole cluster. */
+static void check_alarm_of_rabbit(const struct check_rules *r, const struct check_alarm *a)
+{
+    struct check_finding *f = check_add(r, CHECK_CRITICAL, CHECK_ALARM);
+    const bool here = !strcmp(a->node, r->seen->name);
+
+    buf_printf(&f->text, "RabbitMQ's %s alarm is set", a->type);
+    if (!here)
+        buf_printf(&f->text, " on %s", a->node);
+    check_put_limit(a, &f->text);
+    if (!here)
+        command_line_begin(&f->command, "check", NULL, a->node);
+    else if (!strcmp(a->type, "memory"))
+        check_command(r, f, "ps");
+}
+
+/*
+ * Reports an alarm. os_mon counts the cache of the system as used memory, so its alarm is only a note if the node has
+ * room for more memory.
+ */
+static void check_alarm(const struct check_rules *r, const struct check_alarm *a)
+{
+    const bool system = !strcmp(a->type, "system"), room = r->last->figures[CHECK_USED] && check_has_room(r->last);
+
+    if (!strcmp(a->type, "memory") || !strcmp(a->type, "disk")) {
+        check_alarm_of_rabbit(r, a);
+        return;
+    }
+    struct check_finding *f = check_add(r, system && room ? CHECK_NOTE : CHECK_CRITICAL, CHECK_ALARM);
+    buf_printf(&f->text, "alarm: %s", a->text);
+    if (system && room) {
+        buf_puts(&f->text, "; it counts the cache of the system as used, and the node may still take ");
+        ps_put_bytes(&f->text, r->last->figures[CHECK_LEFT], false);
+    }
+    if (a->process.pid[0]) {
+        f->process = a->process;
+        check_command_of(r, f, "ps", a->process.pid);
+    } else if (system) {
+        check_command(r, f, "ps");
+    }
+}
+
 static void check_words(const struct check_rules *r)
 {
     const struct check_facts *first = r->first;
 
     for (size_t i = 0; i < r->last->nalarms; i++)
-        buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_ALARM)->text, "alarm: %s", r->last->alarms[i]);
+        check_alarm(r, &r->last->alarms[i]);
     for (size_t i = 0; i < r->last->nstarting; i++)
         if (check_has(first->starting, first->nstarting, r->last->starting[i]))
             buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_STARTING)->text, "the application %s has not started yet",

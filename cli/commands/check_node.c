@@ -105,6 +105,12 @@ static const struct etf_field locked_fields[] = {
     ETF_TEXT(struct check_locked, "pid", process.pid),
     ETF_TEXT(struct check_locked, "name", process.name),
 };
+static const struct etf_field alarm_fields[] = {
+    ETF_TEXT(struct check_alarm, "text", text),         ETF_TEXT(struct check_alarm, "type", type),
+    ETF_TEXT(struct check_alarm, "node", node),         ETF_TEXT(struct check_alarm, "pid", process.pid),
+    ETF_TEXT(struct check_alarm, "name", process.name), ETF_INT(struct check_alarm, "used", used),
+    ETF_INT(struct check_alarm, "limit", limit),        ETF_TEXT(struct check_alarm, "where", where),
+};
 static const struct etf_field restart_fields[] = {
     OWNER(struct check_restart),
     ETF_TEXT(struct check_restart, "name", name),
@@ -239,7 +245,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
                          f->locked, &f->nlocked) &&
          check_take_rows(t.restarts, ROWS(restart_fields, struct check_restart, CHECK_LOCKS), f->restarts,
                          &f->nrestarts) &&
-         check_take_texts(t.alarms, f->alarms, sizeof(f->alarms[0]), CHECK_ROWS, &f->nalarms) &&
+         check_take_rows(t.alarms, ROWS(alarm_fields, struct check_alarm, CHECK_ROWS), f->alarms, &f->nalarms) &&
          check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting) &&
          check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown) &&
          check_take_pools(t.pools, f) && check_take_waits(t.waits, f) && check_take_starts(t.starts, f, funs);

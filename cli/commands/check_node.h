@@ -61,6 +61,16 @@ struct check_wait {
     unsigned nwaiting, nowners;
 };
 
+struct check_alarm {
+    char text[256]; /* the alarm as a term */
+    /* type: memory or disk for an alarm of RabbitMQ on `node`; system, process or other */
+    char type[24], node[300];
+    struct look_process process; /* type process: the process with much memory */
+    /* Bytes: the memory that RabbitMQ uses or the disk space that is free in `where`, and its limit; 0: unknown. */
+    int64_t used, limit;
+    char where[256];
+};
+
 /* A pool of DBConnection in which clients wait for a connection. */
 struct check_pool {
     struct look_process process;
@@ -92,7 +102,8 @@ struct check_facts {
     struct check_log log[CHECK_ROWS];
     struct check_lock locks[CHECK_LOCKS];
     struct check_pool pools[CHECK_ROWS];
-    char alarms[CHECK_ROWS][256], starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16];
+    struct check_alarm alarms[CHECK_ROWS];
+    char starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16];
     size_t ntables, nports, nlog, nlocks, npools, nalarms, nstarting, nunknown;
     struct check_wait waits[CHECK_ROWS];
     struct check_locked locked[CHECK_LOCKS];

@@ -182,6 +182,34 @@ idle() { [[ $(node_eval "$NODE" 'length(rabbit_networking:connections())') == "$
     assert_equal "$(json_of summary '"\(.seen) \(.shown) \(.lost | length) \(.missing)"')" '200 200 0 0'
 }
 
+# The broker sets an alarm when it next looks, and logs each alarm.
+alarms() { [[ $(node_eval "$NODE" 'length(rabbit_alarm:get_alarms())') == "$1" ]]; }
+limits() { # MEMORY DISK
+    on_node "vm_memory_monitor:set_vm_memory_high_watermark($1), rabbit_disk_monitor:set_disk_free_limit($2)"
+}
+
+@test "check reports the alarms of the broker, with what it uses, its limits and the node" {
+    local -a before
+    read -ra before < <(node_eval "$NODE" '[round(vm_memory_monitor:get_vm_memory_high_watermark() * 1000), rabbit_disk_monitor:get_disk_free_limit()]' | tr ',[]' '   ')
+    limits '{absolute, 10485760}' '1 bsl 60'
+    until_true 60 alarms 2
+    # Each node has the alarms of all nodes of its cluster.
+    on_node "rabbit_alarm:set_alarm({{resource_limit, disk, 'other@127.0.0.1'}, []})"
+    until_true 60 alarms 3
+    run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE"
+    on_node "rabbit_alarm:clear_alarm({resource_limit, disk, 'other@127.0.0.1'})"
+    limits "${before[0]} / 1000" "${before[1]}"
+    until_true 60 alarms 0
+    assert_failure 12
+    assert_equal "$(grep -c '^!! ' <<<"$output")" 3
+    assert_line --regexp "^!! RabbitMQ's memory alarm is set; it uses [0-9.]+ MB, and its limit is 10 MB; .*block .* etrace ps -n $NODE"
+    assert_line --regexp "^!! RabbitMQ's disk alarm is set; [0-9.]+ [GT]B are free in /.*, and its limit is .*; .*block .*rabbitmqctl list_queues"
+    assert_line --regexp "^!! RabbitMQ's disk alarm is set on other@127.0.0.1; .*block .* etrace check -n other@127.0.0.1"
+    node_heard "$NODE"
+    # The broker keeps a persistent term since its first alarm, so the comparison with BEFORE is skipped.
+    BEFORE=
+}
+
 @test "check finds nothing under load" {
     app_quiet app_load "$MESSAGES"
 }

@@ -307,6 +307,18 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     healthy
 }
 @test "an alarm is set" { ill alarm; }
+@test "an alarm about the memory of the host is a note while there is room, and one about a process names it" {
+    on_node 'ill:make(alarm), alarm_handler:clear_alarm({disk_almost_full, "/"}), alarm_handler:set_alarm({system_memory_high_watermark, []})'
+    check
+    assert_success
+    assert_line --regexp '^\. .*system_memory_high_watermark.* counts the cache of the system as used, and the node may still take .* etrace ps '
+    on_node 'alarm_handler:clear_alarm(system_memory_high_watermark), alarm_handler:set_alarm({process_memory_high_watermark, whereis(code_server)})'
+    check
+    assert_failure 12
+    assert_line --regexp '^!! alarm: \{process_memory_high_watermark.* etrace ps .*-P '
+    on_node 'alarm_handler:clear_alarm(process_memory_high_watermark), ill:heal(ill_keeper)'
+    node_heard "$NODE"
+}
 
 # The other faults take their time, or depend on that of the machine.
 # bats file_tags=long
