@@ -485,7 +485,7 @@ node_info(S) ->
         {process_count, erlang:system_info(process_count)},
         {uptime, element(1, erlang:statistics(wall_clock))},
         {os_pid, list_to_binary(os:getpid())},
-        {elixir, erlang:module_loaded(elixir) orelse begins_elixir(S)}]).
+        {elixir, is_elixir() orelse begins_elixir(S)}]).
 
 %% Returns true if the node of a command is about to start Elixir. The node has not loaded Elixir yet, but Elixir's
 %% scripts pass an argument on the command line. Waits only shortly for `init`, which may be busy.

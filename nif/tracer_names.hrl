@@ -175,4 +175,9 @@ mfa(_) -> none.
 short(Text) when is_atom(Text) -> look_text(registered_as(Text));
 short(Text) when is_binary(Text), byte_size(Text) =< 64 -> Text;
 short(Term) ->
-    unicode:characters_to_binary(io_lib:format("~0tp", [Term], [{chars_limit, 64}])).
+    case is_elixir() andalso registry_is_small(Term, 3) of
+        true -> unicode:characters_to_binary(registry_term(Term));
+        false -> unicode:characters_to_binary(io_lib:format("~0tp", [Term], [{chars_limit, 64}]))
+    end.
+
+is_elixir() -> erlang:module_loaded(elixir).

@@ -68,7 +68,14 @@ registry_about(Name) ->
     registry_one(Name, [{Row({'_', '$3'}), [{'orelse', {is_atom, '$3'}, {is_reference, '$3'}} | Known], [{{'$1', '$2', '$3'}}]},
         {Row('_'), Known, [{{'$1', '$2', none}}]}]).
 
-%% Writes a term in Elixir's notation, because only Elixir has these registries.
+%% Returns true if registry_term/1 writes the term, in a short text.
+registry_is_small(Tuple, Deep) when is_tuple(Tuple), tuple_size(Tuple) =< 3, Deep > 0 ->
+    lists:all(fun(T) -> registry_is_small(T, Deep - 1) end, tuple_to_list(Tuple));
+registry_is_small(Term, _) ->
+    is_atom(Term) orelse is_integer(Term) andalso abs(Term) < 1 bsl 64 orelse is_binary(Term) andalso byte_size(Term) =< 32 orelse
+        Term =:= [] orelse is_pid(Term).
+
+%% Writes a term in Elixir's notation. Only Elixir has these registries.
 registry_term(Text) when is_binary(Text) ->
     case unicode:characters_to_list(Text) of
         L when is_list(L) -> [$", [case lists:member(C, "\"\\") of true -> [$\\, C]; false -> C end || C <- L], $"];
@@ -81,4 +88,6 @@ registry_term(Atom) when is_atom(Atom) ->
         Atom -> [$:, io_lib:format("~0tp", [Atom])];
         Alias -> Alias
     end;
+registry_term([]) -> "[]";
+registry_term(P) when is_pid(P) -> ["#PID", pid_to_list(P)];
 registry_term(Integer) -> integer_to_list(Integer).

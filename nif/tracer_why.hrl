@@ -431,16 +431,18 @@ why_ref([alias | Ref]) -> why_ref(Ref);
 why_ref([Tag | _]) -> why_ref(Tag);
 why_ref(_) -> none.
 
-%% Returns the shape of a message. It shows only tags, because a message may have secrets.
+%% Returns the shape of a message, in the language of the node. It shows only tags, because a message may have secrets.
 why_shape({'$gen_call', _, Request}) -> <<"call ", (why_shape(Request))/binary>>;
 why_shape({'$gen_cast', Request}) -> <<"cast ", (why_shape(Request))/binary>>;
-why_shape(A) when is_atom(A) -> look_text(registered_as(A));
+why_shape(A) when is_atom(A) ->
+    case is_elixir() of true -> unicode:characters_to_binary(registry_term(A)); false -> look_text(registered_as(A)) end;
 why_shape(T) when is_tuple(T), tuple_size(T) > 0, tuple_size(T) =< 8 ->
     Tag = case element(1, T) of A when is_atom(A) -> why_shape(A); _ -> <<"_">> end,
-    iolist_to_binary([${, Tag, lists:duplicate(tuple_size(T) - 1, <<",_">>), $}]);
+    Other = case is_elixir() of true -> <<", _">>; false -> <<",_">> end,
+    iolist_to_binary([${, Tag, lists:duplicate(tuple_size(T) - 1, Other), $}]);
 why_shape(T) when is_tuple(T) -> <<"{…}"/utf8>>;
 why_shape(#{'__struct__' := S}) when is_atom(S) -> iolist_to_binary([$%, look_text(registered_as(S)), "{}"]);
-why_shape(M) when is_map(M) -> <<"#{}">>;
+why_shape(M) when is_map(M) -> case is_elixir() of true -> <<"%{}">>; false -> <<"#{}">> end;
 why_shape(B) when is_binary(B) -> <<"<<_>>">>;
 why_shape([]) -> <<"[]">>;
 why_shape(L) when is_list(L) -> <<"[_]">>;

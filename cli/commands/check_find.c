@@ -71,6 +71,26 @@ void check_command_of(const struct check_rules *r, struct check_finding *f, cons
     }
 }
 
+/* Adds an expression about the calls of a function of Erlang, in the language of the node. */
+static void check_command_call(const struct check_rules *r, struct check_finding *f, const char *module,
+                               const char *function)
+{
+    struct buf b = {0};
+
+    buf_printf(&b, r->seen->elixir ? ":%s.%s -> caller" : "%s:%s -> caller", module, function);
+    command_line_word(&f->command, buf_cstr(&b));
+    buf_release(&b);
+}
+
+/* Makes the command that counts the callers of a function of Erlang. */
+static void check_command_by(const struct check_rules *r, struct check_finding *f, const char *module,
+                             const char *function)
+{
+    check_command(r, f, NULL);
+    command_line_add(&f->command, " --by 'caller: count'");
+    check_command_call(r, f, module, function);
+}
+
 /* ---- processes ---- */
 
 /*
@@ -84,7 +104,9 @@ static void check_put_ancestor(const struct check_rules *r, const struct look_pr
 
     if (!s || !s->look.self.known || !s->look.self.initial.fun)
         return;
-    look_frame_print(&initial, &s->look.self.initial);
+    const struct look_frame *f = &s->look.self.initial;
+    buf_str(&initial, elixir_is_module(f->fun->module) ? f->fun->elixir : f->fun->erl);
+    buf_printf(&initial, "/%d", f->arity);
     const bool named = p->name[0] && strcmp(p->name, buf_cstr(&initial)) != 0;
     buf_release(&initial);
     for (unsigned i = 0; i < s->look.self.ancestors.count && !named; i++)
@@ -639,12 +661,10 @@ static void check_counts(const struct check_rules *r)
             f->process = s->owner;
             check_command_of(r, f, "why", s->owner.pid);
         } else if (x->figure == CHECK_ATOMS) {
-            check_command(r, f, NULL);
-            command_line_add(&f->command, " --by 'caller: count' 'erlang:binary_to_atom/_ -> caller' "
-                                          "'erlang:list_to_atom/_ -> caller'");
+            check_command_by(r, f, "erlang", "binary_to_atom/_");
+            check_command_call(r, f, "erlang", "list_to_atom/_");
         } else if (x->figure == CHECK_TABLES) {
-            check_command(r, f, NULL);
-            command_line_add(&f->command, " --by 'caller: count' 'ets:new/2 -> caller'");
+            check_command_by(r, f, "ets", "new/2");
         } else {
             check_command(r, f, x->figure == CHECK_PROCESSES ? "stacks" : "ps");
         }
@@ -688,8 +708,7 @@ static void check_tables(const struct check_rules *r)
         ps_put_count(&x->text, t->size, false);
         buf_puts(&x->text, " objects");
         x->process = t->owner;
-        check_command(r, x, NULL);
-        command_line_add(&x->command, " --by 'caller: count' 'ets:insert/2 -> caller'");
+        check_command_by(r, x, "ets", "insert/2");
     }
 }
 

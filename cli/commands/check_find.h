@@ -27,7 +27,8 @@ struct check_suspect {
 struct check_seen {
     const char *name;
     const char *ssh, *named; /* as in struct why_page */
-    const char *erts, *arch; /* as in struct session_node */
+    const char *erts, *arch; /* this and the next member are as in struct session_node */
+    bool elixir;
     struct check_suspect **suspects;
     size_t nsuspects;
     /* answers about the node; the first one has no data about changes since the scan */

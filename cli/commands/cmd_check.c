@@ -87,7 +87,7 @@ struct check_run {
     const struct check_opts *o;
     struct peers peers;
     struct check_peer *states;
-    struct funs funs;
+    struct look_funs funs;
     size_t found;
     int status;
     bool hurries; /* Ctrl-C has ended the wait of --for */
@@ -389,11 +389,11 @@ static bool check_take_names(struct check_peer *s, struct etf term, struct err *
            (check_trace_names(s->trace, a.names) || err_set(e, ERR_RUN, "the node's answer about names is malformed"));
 }
 
-static bool check_take_look(struct check_run *x, struct check_peer *s, struct etf term, struct err *e)
+static bool check_take_look(struct check_peer *s, struct etf term, struct funs *funs, struct err *e)
 {
     struct check_suspect *suspect = s->suspects[s->at];
 
-    if (!why_read(term, &suspect->look, &x->funs, e))
+    if (!why_read(term, &suspect->look, funs, e))
         return false;
     suspect->look.at = loop_now();
     suspect->slow += suspect->look.at - s->asked >= CHECK_SLOW_MS;
@@ -406,6 +406,7 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
 {
     struct check_run *x = data;
     struct check_peer *s = &x->states[p->index];
+    struct funs *funs = look_funs_of(&x->funs, session_node(p->session));
     struct err e;
     bool ok = reply->ok;
 
@@ -421,13 +422,13 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     else if (s->phase == SCANS)
         ok = check_take_scan(s, p, reply->term, &e);
     else if (s->phase == BINARIES)
-        ok = check_take_binaries(s, p, reply->term, &x->funs, &e);
+        ok = check_take_binaries(s, p, reply->term, funs, &e);
     else if (s->phase == NAMES)
         ok = check_take_names(s, reply->term, &e);
     else if (s->phase == WATCHES || s->phase == DWELLS)
-        ok = check_take_look(x, s, reply->term, &e);
+        ok = check_take_look(s, reply->term, funs, &e);
     else
-        ok = check_facts_read(reply->term, s->asked, &s->seen.facts[s->seen.nfacts++], &x->funs, &e);
+        ok = check_facts_read(reply->term, s->asked, &s->seen.facts[s->seen.nfacts++], funs, &e);
     if (!ok) {
         check_fail(x, s, &e);
         return;
@@ -564,6 +565,7 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         s->seen.name = session_node(p->session)->name;
         s->seen.erts = session_node(p->session)->erts;
         s->seen.arch = session_node(p->session)->arch;
+        s->seen.elixir = session_node(p->session)->elixir;
         s->seen.ssh = node->ssh;
         s->seen.named = node->nodes.count || peers_several(&x->peers) ? s->seen.name : NULL;
         if (!exprs_whom(&all, session_node(p->session), &s->everybody, e))
@@ -589,7 +591,7 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
     struct check_run x = {.ctx = ctx, .o = o, .states = mem_zalloc(PEERS_MAX * sizeof(struct check_peer))};
     struct err e;
 
-    funs_init(&x.funs);
+    look_funs_init(&x.funs);
     if (check_open(&x, node, &e)) {
         ctx_watch_reader(ctx);
         if (check_look(&x)) {
@@ -607,7 +609,7 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
     for (size_t i = 0; i < PEERS_MAX; i++)
         check_peer_release(&x.states[i]);
     free(x.states);
-    funs_release(&x.funs);
+    look_funs_release(&x.funs);
     return x.status ? x.status : x.found ? ERR_FOUND : 0;
 }
 

@@ -76,7 +76,7 @@ struct ps_run {
     struct ps_peer *states;
     struct ps_node *nodes;
     const char **names;
-    struct funs funs;
+    struct look_funs funs;
     enum ps_figure kept; /* in the last request: the nodes send the rows with the largest values of it */
     bool chosen_there;   /* the first rows of the table are among the first rows that the nodes send */
     bool growth;
@@ -190,7 +190,7 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
         return;
     }
     if (ok && !x->refresh.paused)
-        ok = ps_node_read(&x->nodes[p->index], p->index, &a, &x->funs, &e);
+        ok = ps_node_read(&x->nodes[p->index], p->index, &a, look_funs_of(&x->funs, session_node(p->session)), &e);
     x->refresh.dirty = true;
     if (!ok) {
         refresh_fail(&x->refresh, &x->status, &e);
@@ -423,7 +423,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
-    funs_init(&x.funs);
+    look_funs_init(&x.funs);
     if (ps_makes_sense(o, &e) && ps_open(&x, node, &e)) {
         ctx_watch_reader(ctx);
         ps_do(&x);
@@ -441,7 +441,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     free(x.states);
     free(x.nodes);
     free(x.names);
-    funs_release(&x.funs);
+    look_funs_release(&x.funs);
     refresh_release(&x.refresh);
     return x.trace_pid[0] && !x.status ? chosen_messages(ctx, node, name, &(const char *){x.trace_pid}, 1) : x.status;
 }

@@ -111,7 +111,7 @@ struct stacks_run {
     char function[300];         /* the innermost function of the chosen stack that is not of OTP or Elixir; "": none */
     bool can_live;
     bool all; /* show a line for each stack of idle processes, too */
-    struct funs funs;
+    struct look_funs funs;
     int64_t until, interval;
     int64_t from_ns, to_ns; /* wall clock times of the first and of the last look */
     int64_t begun;          /* loop_now() time when the current look, or the first sample, began */
@@ -253,7 +253,7 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
         ok = stack_groups_named(&x->groups, p->index, a.names) ||
              err_set(&e, ERR_RUN, "the node's answer about names is malformed");
     } else {
-        ok = stack_groups_add(&x->groups, p->index, &a, &x->funs, &e) &&
+        ok = stack_groups_add(&x->groups, p->index, &a, look_funs_of(&x->funs, session_node(p->session)), &e) &&
              (take_silent(s, a.silent) || err_set(&e, ERR_RUN, "the node's answer about its stacks is malformed"));
         s->left = a.left;
         s->looks += (uint64_t)a.looked;
@@ -722,7 +722,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
         .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
-    funs_init(&x.funs);
+    look_funs_init(&x.funs);
     bool ok = stacks_makes_sense(o, x.can_live, &e) && stacks_open(&x, node, &e);
     if (ok) {
         if (!o->outputs.count)
@@ -749,7 +749,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     free(x.names);
     stack_groups_release(&x.groups);
     stack_groups_release(&x.shown);
-    funs_release(&x.funs);
+    look_funs_release(&x.funs);
     refresh_release(&x.refresh);
     return x.chosen.nprocesses && !x.status ? stacks_trace(&x, node, name) : x.status;
 }

@@ -41,7 +41,7 @@ struct why_run {
     struct ctx *ctx;
     const struct why_opts *o;
     struct peers peers;
-    struct funs funs;
+    struct look_funs funs;
     struct why_look look;
     struct why_samples samples;
     struct why_senders senders;
@@ -74,7 +74,7 @@ static bool why_ask(struct why_run *x, struct peer *p, struct str who, bool whol
     bool ok = peer_ask(p, buf_view(&request), ANSWER_MS, &answer, e);
     if (ok) {
         etf_open(&r, answer.data, answer.len);
-        ok = why_read(r, &x->look, &x->funs, e);
+        ok = why_read(r, &x->look, look_funs_of(&x->funs, session_node(p->session)), e);
         x->look.at = loop_now();
     }
     buf_release(&request);
@@ -184,7 +184,7 @@ static int why_run(struct ctx *ctx, const struct why_opts *o, const struct node_
     struct err e;
     int status = 0;
 
-    funs_init(&x.funs);
+    look_funs_init(&x.funs);
     senders_init(&x.senders);
     bool ok = why_makes_sense(words, &e) && why_open(&x, node, &e);
     struct peer *p = ok ? peers_next(&x.peers, NULL) : NULL;
@@ -203,7 +203,7 @@ static int why_run(struct ctx *ctx, const struct why_opts *o, const struct node_
     peers_leave(&x.peers);
     peers_close(&x.peers);
     senders_release(&x.senders);
-    funs_release(&x.funs);
+    look_funs_release(&x.funs);
     return status;
 }
 

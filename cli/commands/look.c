@@ -94,6 +94,24 @@ bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 
 /* ---- functions and processes ---- */
 
+void look_funs_init(struct look_funs *f)
+{
+    funs_init(&f->erlang);
+    funs_init(&f->elixir);
+    f->elixir.elixir = true;
+}
+
+void look_funs_release(struct look_funs *f)
+{
+    funs_release(&f->erlang);
+    funs_release(&f->elixir);
+}
+
+struct funs *look_funs_of(struct look_funs *f, const struct session_node *n)
+{
+    return n->elixir ? &f->elixir : &f->erlang;
+}
+
 bool look_frame_read(struct etf *r, struct funs *funs, struct look_frame *ret)
 {
     struct raw module, function;
@@ -115,12 +133,10 @@ void look_frame_print(struct buf *to, const struct look_frame *f)
     buf_printf(to, "/%d", f->arity);
 }
 
-void look_module_print(struct buf *to, struct raw module)
+void look_module_print(struct buf *to, struct raw module, bool elixir)
 {
-    static const size_t prefix = sizeof("Elixir.") - 1;
-
-    if (elixir_is_module(module))
-        print_safe(to, raw_bytes(raw_view(module).at + prefix, module.len - prefix));
+    if (elixir || elixir_is_module(module))
+        module_elixir(to, module);
     else
         erlang_print_atom(to, module);
 }

@@ -9,6 +9,7 @@
 #include "../erlang/etf.h"
 #include "../events/names.h"
 #include "../ground/err.h"
+#include "../node/session.h"
 #include "../trace/ctx.h"
 
 struct look_question {
@@ -46,6 +47,14 @@ void look_progress(struct ctx *ctx, int64_t begun, int64_t left);
 
 bool look_read(struct etf r, struct look_answer *ret, struct err *e);
 
+/* Interns the functions of looks. Those of nodes that run Elixir print in Elixir, whatever their module is. */
+struct look_funs {
+    struct funs erlang, elixir;
+};
+void look_funs_init(struct look_funs *f);
+void look_funs_release(struct look_funs *f);
+struct funs *look_funs_of(struct look_funs *f, const struct session_node *n);
+
 /* A function of a stack. */
 struct look_frame {
     const struct fun *fun;
@@ -56,9 +65,15 @@ struct look_frame {
 bool look_frame_read(struct etf *r, struct funs *funs, struct look_frame *ret);
 void look_frame_print(struct buf *to, const struct look_frame *f);
 void look_frame_json(struct buf *to, const struct look_frame *f); /* as an object */
+/* Returns true if the first function of the stack prints in Elixir, as all do on a node that runs Elixir. */
+static inline bool look_in_elixir(const struct look_frame *stack, size_t n)
+{
+    return n && stack[0].fun && stack[0].fun->is_elixir;
+}
 /* Returns true if the frame is the function `name` of the module. `name` NULL accepts any function of the module. */
 bool look_frame_is(const struct look_frame *f, const char *module, const char *name);
-void look_module_print(struct buf *to, struct raw module); /* in the language of the module, Erlang or Elixir */
+/* Prints a module of Erlang in Erlang, or in Elixir. Prints a module of Elixir in Elixir. */
+void look_module_print(struct buf *to, struct raw module, bool elixir);
 /*
  * look_behaviour() returns the behaviour of an idle process, such as gen_server or supervisor, or `other` for the loops
  * of OTP's own processes. look_subject() finds the module that distinguishes the process from others with the same

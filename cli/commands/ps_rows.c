@@ -163,7 +163,7 @@ bool ps_put_idle(const struct ps_row *x, struct buf *to)
     buf_puts(to, "idle");
     if (look_subject(x->stack, x->nstack, &x->initial, &subject)) {
         buf_char(to, ' ');
-        look_module_print(to, subject);
+        look_module_print(to, subject, look_in_elixir(x->stack, x->nstack));
     }
     if (strcmp(behaviour, "other") != 0)
         buf_printf(to, " (%s)", behaviour);

@@ -32,7 +32,7 @@ struct snapshot_stacks {
     struct stacks_node nodes[PEERS_MAX];
     unsigned count;
     struct stack_groups groups;
-    struct funs funs;
+    struct look_funs funs;
     uint64_t silent; /* number of processes that did not answer */
     uint64_t number; /* number of the snapshot */
     char *file;      /* the file for the stacks; NULL: standard error */
@@ -148,7 +148,7 @@ static void stacks_take(struct snapshot_stacks *s, struct peer *p, const struct 
     } else if (n->asking == ASKED_NAMES) {
         n->asking = ASKED_NOTHING;
         stack_groups_named(&s->groups, p->index, a.names); /* if this fails, the table shows pids without names */
-    } else if (!stack_groups_add(&s->groups, p->index, &a, &s->funs, &e)) {
+    } else if (!stack_groups_add(&s->groups, p->index, &a, look_funs_of(&s->funs, session_node(p->session)), &e)) {
         stacks_missing(s, p->index, e.text);
     } else {
         for (struct look_list list = look_list(a.silent); look_list_next(&list, &one);)
@@ -228,7 +228,7 @@ struct snapshot_stacks *snapshot_stacks_new(struct ctx *ctx)
 
     s->ctx = ctx;
     s->moment = (struct live_moment){s, stacks_begin, stacks_ask, stacks_answer, stacks_lost, stacks_wait};
-    funs_init(&s->funs);
+    look_funs_init(&s->funs);
     return s;
 }
 
@@ -237,7 +237,7 @@ void snapshot_stacks_free(struct snapshot_stacks *s)
     if (!s)
         return;
     forget_stacks(s);
-    funs_release(&s->funs);
+    look_funs_release(&s->funs);
     free(s);
 }
 

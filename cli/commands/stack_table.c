@@ -105,6 +105,7 @@ struct stack_label {
     struct raw module;              /* module of the initial function, or the callback module of the behaviour */
     const struct look_frame *frame; /* the initial function; NULL: show only the module */
     bool otp;                       /* the module belongs to OTP or Elixir */
+    bool elixir;                    /* the module prints in Elixir */
     uint64_t looks;
 };
 
@@ -116,7 +117,7 @@ static bool group_label(const struct stack_groups *g, const struct stack_group *
 {
     const struct one_stack *s = &g->stacks[x->stack];
 
-    *ret = (struct stack_label){.looks = x->looks};
+    *ret = (struct stack_label){.looks = x->looks, .elixir = look_in_elixir(g->frames + s->first, s->count)};
     if (idle)
         return look_subject(g->frames + s->first, s->count, &x->initial, &ret->module);
     if (!x->initial.fun || look_is_init(&x->initial, &ret->module))
@@ -184,7 +185,7 @@ static void put_labels(const struct stack_table *t, const struct stack_line *x, 
         if (labels[i].frame)
             look_frame_print(to, labels[i].frame);
         else
-            look_module_print(to, labels[i].module);
+            look_module_print(to, labels[i].module, labels[i].elixir);
         if (labels[i].looks > 1 && !t->samples)
             buf_printf(to, " ×%llu", (unsigned long long)labels[i].looks);
     }

@@ -18,10 +18,10 @@ struct fun {
     struct str erl;          /* mod:fun in Erlang syntax; buf_short() may read erl, elixir and json */
     struct str elixir;       /* Mod.fun in Elixir syntax */
     struct str json;         /* "m":"…","f":"…" */
-    bool is_elixir;          /* the module is an Elixir module */
+    bool is_elixir;          /* prints in Elixir: the module is an Elixir module, or the table is for Elixir */
 };
 
-/* Returns the name of the function in the language of its module. */
+/* Returns the name of the function in the language of its module, or in that of its table (struct funs). */
 static inline struct str fun_text(const struct fun *f)
 {
     return f->is_elixir ? f->elixir : f->erl;

@@ -68,7 +68,7 @@ static void put_elixir_name(struct buf *b, struct raw name)
         erlang_print_string(b, name, '"');
 }
 
-void fun_elixir(struct buf *b, struct raw module, struct raw name)
+void module_elixir(struct buf *b, struct raw module)
 {
     static const struct str prefix = {"Elixir.", 7};
 
@@ -78,6 +78,11 @@ void fun_elixir(struct buf *b, struct raw module, struct raw name)
         buf_char(b, ':');
         put_elixir_name(b, module);
     }
+}
+
+void fun_elixir(struct buf *b, struct raw module, struct raw name)
+{
+    module_elixir(b, module);
     buf_char(b, '.');
     put_elixir_name(b, name);
 }
@@ -106,7 +111,7 @@ static const struct fun *names_make(struct funs *f, uint32_t hash, struct raw mo
     fun->serial = (uint32_t)f->count;
     fun->module = keep_raw(f, module);
     fun->name = keep_raw(f, name);
-    fun->is_elixir = elixir_is_module(module);
+    fun->is_elixir = f->elixir || elixir_is_module(module);
 
     erlang_print_atom(&b, module);
     buf_char(&b, ':');

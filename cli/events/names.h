@@ -20,6 +20,7 @@ struct funs {
     size_t count, cap, bytes;
     struct table by_name;
     struct arena arena;
+    bool elixir; /* functions that are added from now on print in Elixir, whatever their module is */
 };
 
 void funs_init(struct funs *f);
@@ -39,7 +40,8 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
  */
 void funs_save(const struct funs *f, struct buf *to);
 bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);
-/* Appends Mod.fun or :mod.fun, in Elixir syntax. */
+/* Append Mod.fun or :mod.fun, and Mod or :mod, in Elixir syntax. */
+void module_elixir(struct buf *to, struct raw module);
 void fun_elixir(struct buf *to, struct raw module, struct raw name);
 
 struct tracees_half {

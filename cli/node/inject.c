@@ -296,6 +296,10 @@ static bool take_pair(struct etf *r, struct session_node *n, struct node_pid *ow
         n->fallback = !etf_is_atom(r, "true");
         return etf_skip(r);
     }
+    if (raw_is(key, "elixir")) {
+        n->elixir = etf_is_atom(r, "true");
+        return etf_skip(r);
+    }
     static const char *const numbers[] = {"otp_release", "schedulers", "wordsize", "process_count",
                                           "uptime",      "os_pid",     "creation"};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {

@@ -75,6 +75,7 @@ struct session_node {
     uint64_t processes;
     uint64_t uptime_ms;
     int64_t ospid;
+    bool elixir;   /* the node runs Elixir: it has loaded the module elixir, or is about to */
     bool fallback; /* the NIF is not loaded, so an Erlang process with hard limits traces instead */
     char fallback_why[400];
     uint64_t boot_ns; /* time from the boot message to the owner's answer, by our clock */

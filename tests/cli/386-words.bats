@@ -195,6 +195,31 @@ END
     refute_output --partial other
 }
 
+@test "on a node that runs Elixir, the looks print functions, modules, messages and names in Elixir" {
+    live_own spelling -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
+    on_node "begin Me = self(), {module, _} = code:ensure_loaded(elixir),
+        Deaf = spawn(fun() -> register(deaf, self()), Me ! up, receive never -> ok end end), receive up -> ok end,
+        [Deaf ! {job, 1} || _ <- lists:seq(1, 50)],
+        spawn(fun() -> proc_lib:set_label({'Elixir.Bank.Worker', <<\"b\">>, 3}), global:set_lock({{res, 'Elixir.Bank'}, self()}), register(holds, self()), Me ! up, timer:sleep(infinity) end), receive up -> ok end,
+        spawn(fun() -> Me ! up, global:set_lock({{res, 'Elixir.Bank'}, self()}) end), receive up -> ok end,
+        spawn(fun() -> register(labelled, self()), unregister(labelled), proc_lib:set_label({'Elixir.Bank.Worker', <<\"a\">>, 3}), Me ! up, timer:sleep(infinity) end), receive up -> ok end end"
+    asks stacks
+    assert_success
+    assert_line --regexp '1 waiting +:timer\.sleep/1 < .* <[0-9.]+>\(holds\)|2 waiting +:timer\.sleep/1'
+    assert_line --regexp '^ +[0-9]+ idle +gen_server .*:rpc'
+    refute_output --regexp '[ <][a-z_]+:[a-z_]+/[0-9]'
+    asks ps -P code_server
+    assert_line --regexp ' idle :code_server$'
+    asks ps --json
+    assert_equal "$(jq -r 'select(.name // "" | startswith("{Bank.Worker")).name' <<<"$output")" '{Bank.Worker, "a", 3}'
+    asks why deaf
+    assert_line --regexp '^queue +50 messages: 50 \{:job, _\}  '
+    assert_line --regexp '^does +waiting in :prim_eval\.receive/2'
+    asks check
+    assert_failure 12
+    assert_line --regexp '^! .*\(holds\) has held the lock \{:res, Bank\} of global'
+}
+
 # bats test_tags=long
 @test "why and ps say for which processes a task of Elixir works" {
     live_own tasks -pa "${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib/elixir/ebin"
