@@ -105,7 +105,8 @@ struct stacks_run {
     struct look_peer *states;
     const char **names;
     struct stack_groups groups;
-    struct stack_groups shown; /* on a terminal: the last complete look; `groups` collects the next one */
+    /* On a terminal: the last complete look, and the first one. `groups` collects the next one. */
+    struct stack_groups shown, first;
     struct refresh refresh;
     struct chosen_stack chosen; /* the stack to trace after the table is closed */
     char function[300];         /* the innermost function of the chosen stack that is not of OTP or Elixir; "": none */
@@ -253,7 +254,8 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
         ok = stack_groups_named(&x->groups, p->index, a.names) ||
              err_set(&e, ERR_RUN, "the node's answer about names is malformed");
     } else {
-        ok = stack_groups_add(&x->groups, p->index, &a, look_funs_of(&x->funs, session_node(p->session)), &e) &&
+        ok = stack_groups_add(&x->groups, p->index, &a, s->passes, look_funs_of(&x->funs, session_node(p->session)),
+                              &e) &&
              (take_silent(s, a.silent) || err_set(&e, ERR_RUN, "the node's answer about its stacks is malformed"));
         s->left = a.left;
         s->looks += (uint64_t)a.looked;
@@ -311,6 +313,11 @@ static void stacks_collect(struct stacks_run *x)
     }
     ctx_progress_end(x->ctx);
     x->to_ns = wall_now();
+    x->groups.grown = x->o->for_ns > 0;
+    for (unsigned i = 0; i < x->peers.count; i++) {
+        x->groups.grown = x->groups.grown && (!x->names[i] || x->states[i].passes > 1);
+        stack_groups_grow(&x->groups, i, x->states[i].passes);
+    }
 }
 
 /* ---- output ---- */
@@ -472,6 +479,11 @@ static void say_incomplete(struct stacks_run *x)
     }
 }
 
+static bool sorts_by_growth(const struct stacks_opts *o)
+{
+    return o->sort && strstr(o->sort, "growth");
+}
+
 static void stacks_say(struct stacks_run *x)
 {
     double seconds = (double)(x->to_ns - x->from_ns) / 1e9;
@@ -488,6 +500,8 @@ static void stacks_say(struct stacks_run *x)
             x->o->for_ns && x->ctx->interrupts ? " · stopped" : "");
     if (x->o->for_ns)
         say_incomplete(x);
+    if (x->o->for_ns && !x->groups.grown && sorts_by_growth(x->o))
+        ctx_warn(x->ctx, "the growth is unknown: the time did not suffice for two looks at all processes");
     if (silent)
         ctx_warn(x->ctx, "%zu process%s did not answer in time%s: a long NIF or garbage collection keeps %s busy",
                  silent, PLURAL_ES(silent), x->o->for_ns ? ", at least once" : "", silent == 1 ? "it" : "them");
@@ -503,7 +517,8 @@ static const char *const help_text[] = {
     "  t  Enter   leave, and trace the calls of its innermost function that is not",
     "             of OTP or Elixir, in its processes; without one, their messages;",
     "             of more than four idle processes, show their stacks",
-    "  s  → ←     sort by the next column: count, status, time waited, node, stack",
+    "  s  → ←     sort by the next column: count, growth, status, time waited, node,",
+    "             stack",
     "  o          the other direction",
     "  v          show each stack of idle processes, and more of their processes",
     "  p  space   pause",
@@ -521,8 +536,12 @@ static void stacks_pump(struct stacks_run *x)
 {
     if (stacks_due(x, false) >= 0)
         return;
-    stack_groups_release(&x->shown);
+    if (x->shown.grown)
+        stack_groups_release(&x->shown);
+    else
+        x->first = x->shown;
     x->shown = x->groups;
+    stack_groups_grow_from(&x->shown, &x->first);
     x->groups = no_groups(x);
     x->to_ns = wall_now();
     x->refresh.dirty = true;
@@ -558,6 +577,10 @@ static void stacks_live_title(void *data, struct buf *to)
         buf_printf(to, "%zu nodes", x->peers.count);
     buf_printf(to, " · %" PRIu64 " process%s · %zu stack%s", x->shown.looks, PLURAL_ES(x->shown.looks),
                x->shown.nstacks, PLURAL(x->shown.nstacks));
+    if (x->shown.grown) {
+        buf_puts(to, " · growth in ");
+        print_duration(to, (loop_now() - x->begun) / 1000 * 1000000000);
+    }
 }
 
 static void stacks_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
@@ -669,6 +692,8 @@ static bool stacks_makes_sense(const struct stacks_opts *o, bool can_live, struc
         return err_set(e, ERR_USAGE, "--json and --as exclude each other");
     if (o->interval_ns && !o->for_ns && !can_live)
         return err_set(e, ERR_USAGE, "--interval also needs --for DURATION");
+    if (sorts_by_growth(o) && !o->for_ns && !can_live)
+        return err_set(e, ERR_USAGE, "--sort growth also needs --for DURATION, because one look shows no growth");
     return true;
 }
 
@@ -749,6 +774,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     free(x.names);
     stack_groups_release(&x.groups);
     stack_groups_release(&x.shown);
+    stack_groups_release(&x.first);
     look_funs_release(&x.funs);
     refresh_release(&x.refresh);
     return x.chosen.nprocesses && !x.status ? stacks_trace(&x, node, name) : x.status;

@@ -148,7 +148,7 @@ static void stacks_take(struct snapshot_stacks *s, struct peer *p, const struct 
     } else if (n->asking == ASKED_NAMES) {
         n->asking = ASKED_NOTHING;
         stack_groups_named(&s->groups, p->index, a.names); /* if this fails, the table shows pids without names */
-    } else if (!stack_groups_add(&s->groups, p->index, &a, look_funs_of(&s->funs, session_node(p->session)), &e)) {
+    } else if (!stack_groups_add(&s->groups, p->index, &a, 0, look_funs_of(&s->funs, session_node(p->session)), &e)) {
         stacks_missing(s, p->index, e.text);
     } else {
         for (struct look_list list = look_list(a.silent); look_list_next(&list, &one);)

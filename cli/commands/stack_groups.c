@@ -46,31 +46,61 @@ static bool same_frames(const struct look_frame *a, const struct look_frame *b, 
     return true;
 }
 
-/*
- * Returns the index of the stack, and adds the stack if it is new. Returns SIZE_MAX if there is no room for its frames.
- */
-static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
+static uint32_t stack_hash(const struct one_stack *like, const struct look_frame *frames)
 {
     uint32_t hash = hash_text(HASH_BEGIN ^ like->node, (struct str){like->status, strlen(like->status)});
 
     for (size_t i = 0; i < like->count; i++)
         hash = frame_hash(hash, frames[i]);
+    return hash;
+}
+
+/* Returns the index of the stack; SIZE_MAX: there is no such stack. */
+static size_t stack_find(const struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
+{
+    const uint32_t hash = stack_hash(like, frames);
+
     for (uint32_t step = 0, i; (i = table_next(&g->by_stack, hash, &step)) != TABLE_NONE;) {
         const struct one_stack *x = &g->stacks[i];
         if (x->node == like->node && x->count == like->count && !strcmp(x->status, like->status) &&
             same_frames(g->frames + x->first, frames, x->count))
             return i;
     }
-    if (g->nframes + like->count > FRAMES_MAX)
-        return SIZE_MAX;
+    return SIZE_MAX;
+}
+
+/*
+ * Returns the index of the stack, and adds the stack if it is new. Returns SIZE_MAX if there is no room for its frames.
+ */
+static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
+{
+    const size_t found = stack_find(g, like, frames);
+
+    if (found != SIZE_MAX || g->nframes + like->count > FRAMES_MAX)
+        return found;
     g->stacks = mem_grow(g->stacks, &g->stacks_cap, g->nstacks + 1, sizeof(*g->stacks));
     g->frames = mem_grow(g->frames, &g->frames_cap, g->nframes + like->count + 1, sizeof(*g->frames));
     g->stacks[g->nstacks] = *like;
     g->stacks[g->nstacks].first = g->nframes;
     memcpy(g->frames + g->nframes, frames, like->count * sizeof(*frames));
     g->nframes += like->count;
-    table_add(&g->by_stack, hash, (uint32_t)g->nstacks);
+    table_add(&g->by_stack, stack_hash(like, frames), (uint32_t)g->nstacks);
     return g->nstacks++;
+}
+
+static uint32_t group_hash(size_t stack, struct look_frame initial)
+{
+    return frame_hash((uint32_t)stack * 0x9e3779b1u, initial);
+}
+
+static struct stack_group *group_find(const struct stack_groups *g, size_t stack, struct look_frame initial)
+{
+    const uint32_t hash = group_hash(stack, initial);
+
+    for (uint32_t step = 0, i; (i = table_next(&g->by_initial, hash, &step)) != TABLE_NONE;)
+        if (g->items[i].stack == stack && same_frame(g->items[i].initial, initial))
+            return &g->items[i];
+    return NULL;
 }
 
 /*
@@ -84,14 +114,50 @@ static struct stack_group *group_of(struct stack_groups *g, const struct one_sta
 
     if (stack == SIZE_MAX)
         return NULL;
-    uint32_t hash = frame_hash((uint32_t)stack * 0x9e3779b1u, initial);
-    for (uint32_t step = 0, i; (i = table_next(&g->by_initial, hash, &step)) != TABLE_NONE;)
-        if (g->items[i].stack == stack && same_frame(g->items[i].initial, initial))
-            return &g->items[i];
+    struct stack_group *found = group_find(g, stack, initial);
+    if (found)
+        return found;
     g->items = mem_grow(g->items, &g->cap, g->count + 1, sizeof(*g->items));
     g->items[g->count] = (struct stack_group){.stack = stack, .initial = initial};
-    table_add(&g->by_initial, hash, (uint32_t)g->count);
+    table_add(&g->by_initial, group_hash(stack, initial), (uint32_t)g->count);
     return &g->items[g->count++];
+}
+
+/* Counts processes of a group in a pass. */
+static void group_count(struct stack_group *x, uint64_t count, uint64_t pass)
+{
+    x->looks += count;
+    if (!pass)
+        x->first += count;
+    if (pass != x->pass) {
+        x->before = pass == x->pass + 1 ? x->now : 0;
+        x->now = 0;
+        x->pass = pass;
+    }
+    x->now += count;
+}
+
+void stack_groups_grow(struct stack_groups *g, unsigned node, uint64_t passes)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        struct stack_group *x = &g->items[i];
+        if (g->stacks[x->stack].node != node)
+            continue;
+        const uint64_t last = x->pass + 1 == passes ? x->now : x->pass == passes ? x->before : 0;
+        x->growth = (int64_t)last - (int64_t)x->first;
+    }
+}
+
+void stack_groups_grow_from(struct stack_groups *g, const struct stack_groups *from)
+{
+    for (size_t i = 0; i < g->count; i++) {
+        struct stack_group *x = &g->items[i];
+        const struct one_stack *of = &g->stacks[x->stack];
+        const size_t stack = stack_find(from, of, g->frames + of->first);
+        const struct stack_group *was = stack == SIZE_MAX ? NULL : group_find(from, stack, x->initial);
+        x->growth = (int64_t)x->looks - (int64_t)(was ? was->looks : 0);
+    }
+    g->grown = true;
 }
 
 static void add_process(struct stack_group *x, struct raw pid)
@@ -143,7 +209,7 @@ static bool stack_take(struct etf *r, const struct look_frame *functions, size_t
 
 /* Reads a group {Status, [Function], Initial, Idle, Count, [Pid], Ms} and adds it. */
 static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, const struct look_frame *functions,
-                       size_t nfunctions)
+                       size_t nfunctions, uint64_t pass)
 {
     struct look_frame frames[STACK_FRAMES];
     struct one_stack like = {.node = node};
@@ -167,7 +233,7 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
         g->left_out += (uint64_t)count;
         return true;
     }
-    x->looks += (uint64_t)count;
+    group_count(x, (uint64_t)count, pass);
     x->waited_ms = MAX(x->waited_ms, ms);
     while (npids--) {
         if (!etf_get_bin(&pids, &pid))
@@ -177,8 +243,8 @@ static bool group_take(struct stack_groups *g, unsigned node, struct etf *r, con
     return true;
 }
 
-bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs,
-                      struct err *e)
+bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, uint64_t pass,
+                      struct funs *funs, struct err *e)
 {
     struct etf functions = a->functions, stacks = a->stacks;
     struct look_frame *frames = NULL;
@@ -191,7 +257,7 @@ bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_a
         ok = look_frame_read(&functions, funs, &frames[i]);
     ok = ok && etf_get_list(&stacks, &nstacks);
     for (size_t i = 0; ok && i < nstacks; i++)
-        ok = group_take(g, node, &stacks, frames, nfunctions);
+        ok = group_take(g, node, &stacks, frames, nfunctions, pass);
     free(frames);
     return ok || err_set(e, ERR_RUN, "the node's answer about its stacks is malformed");
 }

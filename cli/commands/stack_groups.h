@@ -27,6 +27,9 @@ struct stack_group {
     struct look_frame initial; /* initial function; its `fun` is NULL if the processes were started with a fun */
     uint64_t looks;            /* number of times that a look found a process in this group */
     int64_t waited_ms;         /* lower bound of the longest time for which one of the processes has not run */
+    int64_t growth;            /* how many processes more than at first the group had at last, if `grown` is set */
+    /* Private: numbers of processes in passes over all processes: the first one, number `pass`, and the one before. */
+    uint64_t first, now, before, pass;
     struct look_process *processes;
     size_t nprocesses, processes_cap;
 };
@@ -42,14 +45,23 @@ struct stack_groups {
     struct table by_stack, by_initial;
     uint64_t looks;    /* number of looks at processes in all groups */
     uint64_t left_out; /* number of looks at processes that were left out, because there are GROUPS_MAX groups */
+    bool grown;        /* the growth of each group is known */
 };
 
 /* Returns true if a process in this state does not wait for a scheduler, so it would not run even if one were free. */
 bool stack_rests(const char *status);
 
 void stack_groups_release(struct stack_groups *g);
-bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, struct funs *funs,
-                      struct err *e);
+/* `pass`: number of complete passes over all processes of the node before this answer. */
+bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, uint64_t pass,
+                      struct funs *funs, struct err *e);
+
+/*
+ * stack_groups_grow() sets the growth of the groups of a node from the first to the last of its complete passes.
+ * stack_groups_grow_from() sets that of all groups since another look, whose functions are in the same tables.
+ */
+void stack_groups_grow(struct stack_groups *g, unsigned node, uint64_t passes);
+void stack_groups_grow_from(struct stack_groups *g, const struct stack_groups *from);
 
 /*
  * Appends a request for names of the first processes of each group of the node. Returns false if there are none.

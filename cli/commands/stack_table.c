@@ -7,6 +7,7 @@
 #include "../erlang/term_print.h"
 #include "../ground/json.h"
 #include "../ground/mem.h"
+#include "ps_rows.h"
 #include "refresh.h"
 
 /* ---- lines ---- */
@@ -74,11 +75,12 @@ struct stack_lines stack_lines(const struct stack_table *t)
     }
     qsort(placed, n, sizeof(*placed), placed_order);
     for (size_t i = 0, end; i < n; i = end) {
-        struct stack_line line = {placed[i].behaviour, placed[i].stack, l.groups + i, 0, 0, 0};
+        struct stack_line line = {placed[i].behaviour, placed[i].stack, l.groups + i, 0, 0, 0, 0};
         for (end = i; end < n && !line_order(&placed[i], &placed[end]); end++) {
             l.groups[end] = placed[end].group;
             line.ngroups++;
             line.looks += placed[end].group->looks;
+            line.growth += placed[end].group->growth;
             line.waited_ms = MAX(line.waited_ms, placed[end].group->waited_ms);
         }
         l.looks += line.looks;
@@ -261,6 +263,7 @@ static void put_who(const struct stack_table *t, const struct stack_line *x, str
 
 #define COUNT_WIDTH 8
 #define STATUS_WIDTH 8
+#define GROWTH_WIDTH 6
 
 static void put_stack(const struct stack_table *t, const struct stack_line *x, struct buf *to)
 {
@@ -285,9 +288,10 @@ static const char *line_status(const struct stack_line *x)
 
 enum stack_column {
     STACK_COL_COUNT,
+    STACK_COL_GROWTH,
     STACK_COL_STATE,
     STACK_COL_WAITED,
-    STACK_COL_STATUS, /* the count and the state, for people */
+    STACK_COL_STATUS, /* the count, the growth and the state, for people */
     STACK_COL_NODE,
     STACK_COL_STACK,
     STACK_COLUMNS
@@ -295,6 +299,7 @@ enum stack_column {
 
 static const struct grid_column columns[STACK_COLUMNS] = {
     [STACK_COL_COUNT] = {.also = "count", .number = true},
+    [STACK_COL_GROWTH] = {.also = "growth", .number = true},
     [STACK_COL_STATE] = {.also = "status"},
     [STACK_COL_WAITED] = {.also = "waited_ms", .number = true},
     [STACK_COL_STATUS] = {.title = "", .least = COUNT_WIDTH + STATUS_WIDTH, .paint = PAINT_DURATION},
@@ -317,6 +322,19 @@ static void stack_count(const struct stack_table *t, uint64_t looks, uint64_t al
         buf_printf(to, "%*llu", COUNT_WIDTH, (unsigned long long)looks);
 }
 
+/* Appends how the number of processes has grown, such as +12. */
+static void stack_growth(const struct stack_table *t, int64_t growth, struct buf *to)
+{
+    struct buf b = {0};
+
+    if (!t->groups->grown)
+        return;
+    if (growth)
+        ps_put_count(&b, growth, true);
+    buf_printf(to, " %*s", GROWTH_WIDTH, buf_cstr(&b));
+    buf_release(&b);
+}
+
 static void put_stack_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
     const struct stack_table *t = ((const struct stack_rows *)data)->table;
@@ -326,11 +344,15 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
     switch (column) {
     case STACK_COL_STATUS:
         stack_count(t, x->looks, l->looks, &cell->text);
+        stack_growth(t, x->growth, &cell->text);
         grid_tail(cell, stack_rests(x->stack->status) ? PAINT_TIME : PAINT_KIND);
         buf_printf(&cell->text, " %s", line_status(x));
         break;
     case STACK_COL_COUNT:
         print_u64(&cell->text, x->looks);
+        break;
+    case STACK_COL_GROWTH:
+        print_i64(&cell->text, x->growth);
         break;
     case STACK_COL_STATE:
         buf_puts(&cell->text, line_status(x));
@@ -431,6 +453,8 @@ void stack_table_json(const struct stack_table *t, struct buf *to)
         json_put_text(to, "status", x->stack->status);
         json_put_bool(to, "idle", x->stack->idle);
         json_put_uint(to, t->samples ? "samples" : "count", x->looks);
+        if (t->groups->grown)
+            json_put_int(to, "growth", x->growth);
         json_put_array(to, "stack");
         for (size_t k = 0; k < x->stack->count; k++)
             look_frame_json(to, &t->groups->frames[x->stack->first + k]);

@@ -32,6 +32,7 @@ struct stack_line {
     size_t ngroups;
     uint64_t looks;
     int64_t waited_ms;
+    int64_t growth; /* as in struct stack_group */
 };
 
 struct stack_lines {

@@ -136,7 +136,7 @@ bank_is_gone() {
     terminal 100 40 "$ETRACE_BIN stacks -n $NODE -i 500ms; echo the end; sleep 100"
     await 'idle +gen_server +Bank\.Account ×3, Bank\.Ledger'
     keys / L E D G E R Enter
-    await 'stacks · /LEDGER$'
+    await 'stacks · (growth in [0-9]+s · )?/LEDGER$'
     await_not 'timer:sleep/1'
     keys Enter
     await 'waiting +gen_server:loop/[0-9]+ .*'

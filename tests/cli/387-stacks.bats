@@ -122,7 +122,7 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
     assert_output --partial 'is a symbolic link'
     stacks --for 2s --overhead 50%
     assert_success
-    assert_line --regexp '^ +[0-9.]+% waiting +timer:sleep/1 .*for [1-9][0-9.]*s'
+    assert_line --regexp '^ +[0-9.]+% +waiting +timer:sleep/1 .*for [1-9][0-9.]*s'
     # The weights of the views are the looks.
     run -0 awk '{ sum += $NF } /timer:sleep/ { found = 1 } END { exit !(found && sum > 150) }' "$BATS_TEST_TMPDIR/a.folded"
     run -0 awk -v all="$(awk '{ sum += $NF } END { print sum }' "$BATS_TEST_TMPDIR/a.folded")" '!/^#/ { sum += $NF } END { exit sum != all }' \
@@ -132,6 +132,31 @@ group_end() { on_node 'begin group ! {stop, self()}, receive {ended, []} -> ok e
         and ($p.weights | add) == $p.endValue and ([$p.samples[][]] | max) < $n and ($p.samples | length) > 5' "$BATS_TEST_TMPDIR/a.speedscope.json"
     run -0 grep -q '<svg' "$BATS_TEST_TMPDIR/a.svg"
     run -0 grep -q 'timer:sleep/1' "$BATS_TEST_TMPDIR/a.svg"
+    group_end
+}
+
+@test "with --for, groups say how they have grown from the first to the last look, and can be sorted by it" {
+    # Each 10 ms one group gets a process, and another one loses one.
+    on_node 'begin Me = self(), register(group, spawn(fun() ->
+        Ends = [spawn(timer, sleep, [infinity]) || _ <- lists:seq(1, 2000)], Me ! up,
+        (fun Each(New, Left) ->
+            receive {stop, From} -> [exit(P, kill) || P <- New ++ Left], From ! {ended, []}
+            after 10 -> case Left of [P | Rest] -> exit(P, kill), Each([spawn(work, serve, []) | New], Rest); [] -> Each(New, []) end
+            end
+        end)([], Ends) end)), receive up -> ok end end'
+    stacks --for 2s --overhead 50% --json --sort growth
+    assert_success
+    growth() { jq -r --arg f "$1" 'select(.type == "stack" and .stack[0].f == $f and .stack[0].m == $m).growth' --arg m "$2" <<<"$output"; }
+    [[ $(growth serve work) -gt 0 && $(growth sleep timer) -lt 0 && $(growth loop code_server) == 0 ]] || fail "$output"
+    assert_equal "$(jq -rs 'map(select(.type == "stack").growth) == (map(select(.type == "stack").growth) | sort | reverse)' <<<"$output")" true
+    stacks --for 2s --overhead 50% --sort growth
+    assert_line -n 0 --regexp '^ +[0-9.]+% +\+[0-9]+ waiting +work:serve/0'
+    stacks --sort growth -1
+    assert_failure 2
+    assert_regex "$stderr" '--sort growth also needs --for'
+    stacks --for 1ms --sort growth
+    assert_success
+    assert_regex "$stderr" 'the growth is unknown'
     group_end
 }
 
@@ -324,14 +349,15 @@ END
     await 'etrace stacks · .* processes · [0-9]+ stacks'
     await '^q quit  s sort  o order  / filter'
     on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [early, later]], ok end'
-    await '^ +2 waiting +timer:sleep/1 .*\((early|later)\)'
+    await '^ +2 +\+2 waiting +timer:sleep/1 .*\((early|later)\)'
+    await ' stacks · growth in [0-9]+s'
     await 'idle +gen_server '
     keys / L A T E
     await '^/LATE'
     await_not 'idle +gen_server '
     await '\(later\)'
     keys Enter
-    await 'stacks · /LATE$'
+    await 'stacks · (growth in [0-9]+s · )?/LATE$'
     keys / Escape
     await 'idle +gen_server '
     # The name of the only node is not shown, so it does not match.
@@ -357,7 +383,7 @@ END
     terminal 160 24 "$ETRACE_BIN stacks -n $NODE; echo the end; sleep 100"
     await '^q quit'
     keys / w o r k : s e r v e Enter
-    await 'stacks · /work:serve$'
+    await 'stacks · (growth in [0-9]+s · )?/work:serve$'
     keys t
     await "etrace: etrace -n $NODE -P '<[0-9.]+>' 'work:serve/0 -> return'"
     await 'Ctrl-C stops'

@@ -44,6 +44,8 @@ words_of() {
         while read -r column; do
             for way in asc desc; do
                 if [[ $name == stacks ]]; then
+                    # One look shows no growth.
+                    [[ $column != growth ]] || continue
                     run --separate-stderr "$ETRACE_BIN" "$name" -q "${words[@]}" --sort "$column:$way"
                     assert_success
                     continue
