@@ -54,14 +54,6 @@ static const struct opt rows[] = {
 
 static const struct opt_group own_group = {"What is shown of the exits", rows, ARRAY_LEN(rows)};
 
-/* Returns true if the main view shows exits, not events. */
-static bool is_of_exits(const struct view_opts *v)
-{
-    const struct sink_type *type = sink_by_name(v->as ? v->as : "died");
-
-    return type && type->item && !strcmp(type->item, "exit");
-}
-
 static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct node_opts node = NODE_OPTS_INIT;
@@ -90,7 +82,7 @@ static int cmd_died_run(struct ctx *ctx, const struct cmd *self, char **argv)
             status = ctx_fail(ctx, &e);
         } else {
             choice.all = own.all;
-            if (is_of_exits(&view)) { /* --limit counts exits, not their events */
+            if (outputs_shows(&view, "died", "exit")) { /* --limit counts exits, not their events */
                 choice.most = (uint64_t)limit.limit;
                 limit.limit = 0;
             }

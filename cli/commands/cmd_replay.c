@@ -13,6 +13,8 @@
 #include "../trace/exprs.h"
 #include "../trace/assertions.h"
 #include "../trace/outputs.h"
+#include "../fold/death_choice.h"
+#include "../trace/who.h"
 #include "../pipeline/recorded_specs.h"
 
 #define IDLE_MS 20
@@ -20,11 +22,17 @@
 
 struct replay_opts {
     int64_t limit;
+    bool all;
+    struct texts died;
 };
 
 #define ROW(...) OPT_ROW(struct replay_opts, __VA_ARGS__)
 static const struct opt rows[] = {
-    ROW('l', "limit", "N", OPT_POSITIVE, limit, "stop after N events; a call and its return count once"),
+    ROW('l', "limit", "N", OPT_POSITIVE, limit,
+        "stop after N events; a call and its return count once; with --as died, after N exits"),
+    ROW(0, "died", "NAME", OPT_TEXTS, died,
+        "with --as died, only exits of this process, as etrace died NAME; repeatable"),
+    ROW(0, "all", NULL, OPT_FLAG, all, "with --as died, normal exits, too"),
 };
 static const struct opt_group replay_group = {"What is replayed", rows, ARRAY_LEN(rows)};
 
@@ -245,6 +253,20 @@ static bool can_open(const struct texts *paths)
     return paths->count && piped < 2;
 }
 
+/* Reads which exits the views of exits show, as `etrace died` does. --limit then counts exits. */
+static bool choose_exits(struct replay_opts *o, struct view_opts *view, struct death_choice *ret, struct arena *a,
+                         struct err *e)
+{
+    if (!outputs_shows(view, "text", "exit"))
+        return (!o->all && !o->died.count) ||
+               err_set(e, ERR_USAGE, "%s needs a view of exits: add --as died", o->all ? "--all" : "--died");
+    ret->all = o->all;
+    ret->most = (uint64_t)o->limit;
+    o->limit = 0;
+    view->deaths = ret;
+    return who_names(&o->died, "--died", false, a, &ret->names, e);
+}
+
 static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
 {
     struct replay_opts o = {0};
@@ -258,20 +280,27 @@ static int cmd_replay_run(struct ctx *ctx, const struct cmd *self, char **argv)
                              {&assert_group, &asserts},
                              {&talk_group, &talk}};
     struct texts words = {0};
+    struct death_choice choice = {0};
+    struct arena arena;
+    struct err e;
     char **rest;
     int status = 0;
 
+    arena_init(&arena);
     if (cmd_options(ctx, self, uses, ARRAY_LEN(uses), argv, &words, &rest, &status)) {
-        if (can_open(&words)) {
+        if (!choose_exits(&o, &view, &choice, &arena, &e)) {
+            status = ctx_fail(ctx, &e);
+        } else if (can_open(&words)) {
             status = replay_recordings(ctx, &words, &o, &part, &view, &asserts);
+            who_names_warn(ctx, &choice.names, &o.died, "--died ", "exit of");
         } else {
-            struct err e;
             err_set(&e, ERR_USAGE,
                     words.count > 1 ? "a file name is empty, or standard input is given twice" : "no recording given");
             err_hint(&e, "etrace -o FILE.etr makes one; - is standard input");
             status = ctx_fail(ctx, &e);
         }
     }
+    arena_release(&arena);
     opts_release(uses, ARRAY_LEN(uses));
     texts_release(&words);
     return status;

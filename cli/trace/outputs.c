@@ -247,6 +247,13 @@ bool outputs_wait(const struct outputs *s)
     return false;
 }
 
+bool outputs_shows(const struct view_opts *o, const char *usual, const char *item)
+{
+    const struct sink_type *type = sink_by_name(o->as ? o->as : usual);
+
+    return type && type->item && !strcmp(type->item, item);
+}
+
 void outputs_of_items(struct view_opts *o, const char *item)
 {
     const bool json = !o->as && o->json && !o->summary;

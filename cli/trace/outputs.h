@@ -33,6 +33,8 @@ struct outputs {
 bool outputs_wait(const struct outputs *s);
 
 /* Replaces --json and a name of --as by the view of such items that their command calls so: csv by diedcsv. */
+/* Returns true if standard output shows such items, not events. `usual` is the view without --as. */
+bool outputs_shows(const struct view_opts *o, const char *usual, const char *item);
 void outputs_of_items(struct view_opts *o, const char *item);
 
 /* Rejects an option that needs another option, if that one is missing. */

@@ -170,8 +170,8 @@ const struct sink_type *sink_by_name(const char *name); /* NULL: none */
 const struct sink_type *sink_of_item(const char *item, const char *brief);
 /*
  * Returns the view for the longest extension that the name of the file ends with. If several views have this extension,
- * returns `preferred` if it is one of them (NULL: none), or else the first view. NULL: no view has an extension of the
- * file.
+ * returns `preferred` if it is one of them (NULL: none), or else one that shows the same items, such as exits, or else
+ * the first view. NULL: no view has an extension of the file.
  */
 const struct sink_type *sink_by_file(const char *file_name, const struct sink_type *preferred);
 size_t sink_extension_length(const char *file_name); /* returns 0 if no view has the extension of the file */

@@ -65,6 +65,12 @@ bool look_is_file(const struct look *look, const char *extension)
     return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
 }
 
+/* Returns how well a view fits beside the preferred one: 2 if it is that, 1 if it shows the same items, else 0. */
+static int fits_beside(const struct sink_type *type, const struct sink_type *preferred)
+{
+    return type == preferred ? 2 : preferred && preferred->item && type->item && !strcmp(type->item, preferred->item);
+}
+
 /*
  * Finds the view for the longest extension of the file: .speedscope.json before .json. If several views have this
  * extension, `preferred` decides.
@@ -78,7 +84,9 @@ static const struct sink_type *find_extension(const char *file_name, const struc
         const char *ext = sink_types[i]->extensions;
         while (ext && *ext) {
             size_t n = strcspn(ext, " ");
-            if ((n > best_len || (n == best_len && sink_types[i] == preferred)) && ends_in(file_name, len, ext, n)) {
+            if ((n > best_len ||
+                 (n == best_len && best && fits_beside(sink_types[i], preferred) > fits_beside(best, preferred))) &&
+                ends_in(file_name, len, ext, n)) {
                 best = sink_types[i];
                 best_len = n;
             }

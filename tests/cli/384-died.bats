@@ -94,6 +94,33 @@ END
     assert_equal "${#lines[@]}" "$(wc -l <"$OUT")"
 }
 
+@test "-o with an extension for programs writes the exits, and a recording the events" {
+    traced -o "$BATS_TEST_TMPDIR/x.csv" -o "$BATS_TEST_TMPDIR/x.json" -o "$BATS_TEST_TMPDIR/x.etr" -- 'dying:leave(lost)'
+    assert_success
+    diff "$BATS_TEST_TMPDIR/x.csv" <("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as diedcsv)
+    diff "$BATS_TEST_TMPDIR/x.json" <("$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" --as diedjson)
+    grep -q '^[^,]*,[^,]*,[^,]*,dying_server,' "$BATS_TEST_TMPDIR/x.csv" || fail "$(<"$BATS_TEST_TMPDIR/x.csv")"
+    # A replay of events still writes events.
+    "$ETRACE_BIN" replay -q "$BATS_TEST_TMPDIR/x.etr" -o "$BATS_TEST_TMPDIR/y.csv" >/dev/null
+    grep -q ',exit,' "$BATS_TEST_TMPDIR/y.csv"
+}
+
+@test "a replay selects exits as the trace does: --all, names and -l" {
+    local etr=$BATS_TEST_TMPDIR/x.etr
+    traced --all -o "$etr" -- 'dying:crash(), dying:chain(oops), dying:leave(one), dying:leave(two), dying:normal(3)'
+    assert_success
+    diff "$OUT" <("$ETRACE_BIN" replay "$etr" --as died --all)
+    run -0 --separate-stderr "$ETRACE_BIN" replay "$etr" --as died --died dying_second --died nobody
+    assert_line -n 0 --regexp "^$time $pid\(dying_first\) exit oops"
+    refute_line --partial dying_server
+    assert_regex "$stderr" '--died nobody: no exit of it was seen'
+    run -0 "$ETRACE_BIN" replay "$etr" --as died --died dying_server -l 2
+    [ "$(grep -c '(dying_server) exit ' <<<"$output")" -eq 2 ] || fail "$output"
+    refute_line --partial 'exit two'
+    run -2 "$ETRACE_BIN" replay "$etr" --all
+    assert_line -n 0 'etrace: --all needs a view of exits: add --as died'
+}
+
 @test "normal exits are counted, and --all shows them" {
     traced -- 'dying:normal(50)'
     assert_success
