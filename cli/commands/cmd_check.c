@@ -481,8 +481,23 @@ static bool check_hurry(struct check_run *x)
     return true;
 }
 
-/* Serves the nodes until check has finished with all of them. Returns false if it was ended before. */
-static bool check_look(struct check_run *x)
+/* Fails for the nodes that were not looked at to the end: the status 0 would say that nothing is wrong with them. */
+static void check_stopped(struct check_run *x)
+{
+    struct err e;
+
+    for (size_t i = 0; i < x->peers.count; i++) {
+        const struct peer *p = &x->peers.items[i];
+        if (check_is_over(&x->states[i]) || !p->session)
+            continue;
+        err_set(&e, ERR_RUN, "%s: the check was stopped before its end, so nothing is known about the node",
+                session_node(p->session)->name);
+        check_fail(x, &x->states[i], &e);
+    }
+}
+
+/* Serves the nodes until check has finished with all of them, or a signal stops it. */
+static void check_look(struct check_run *x)
 {
     for (;;) {
         int64_t next = -1;
@@ -495,11 +510,11 @@ static bool check_look(struct check_run *x)
             if (!check_is_over(s) && s->next >= 0)
                 next = next < 0 ? s->next : MIN(next, s->next);
         }
-        if (all)
-            return true;
-        if (!peers_step(&x->peers, next) || (x->ctx->interrupts && !check_hurry(x)))
-            return !x->ctx->interrupts;
+        if (all || !peers_step(&x->peers, next) || (x->ctx->interrupts && !check_hurry(x)))
+            break;
     }
+    if (x->ctx->interrupts)
+        check_stopped(x);
 }
 
 static void check_print(struct check_run *x, const struct peer *p)
@@ -594,13 +609,12 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
     look_funs_init(&x.funs);
     if (check_open(&x, node, &e)) {
         ctx_watch_reader(ctx);
-        if (check_look(&x)) {
-            if (o->for_ns)
-                peers_leave(&x.peers); /* waits for the last events of the trace */
-            for (size_t i = 0; i < x.peers.count; i++)
-                if (x.states[i].phase == DONE)
-                    check_print(&x, &x.peers.items[i]);
-        }
+        check_look(&x);
+        if (o->for_ns)
+            peers_leave(&x.peers); /* waits for the last events of the trace */
+        for (size_t i = 0; i < x.peers.count; i++)
+            if (x.states[i].phase == DONE)
+                check_print(&x, &x.peers.items[i]);
     } else {
         x.status = ctx_fail(ctx, &e);
     }

@@ -211,6 +211,19 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_output 1
 }
 
+@test "a check that Ctrl-C stops has no status that says that nothing is wrong" {
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" >"$OUT" 2>"$ERR" 3>&- &
+    local check=$! ended=0
+    TRACERS+=("$check")
+    watching() { grep -q 'phase [01] is over' "$ERR"; }
+    until_true 20 watching
+    child_kill "$check" INT
+    wait "$check" || ended=$?
+    assert_equal "$ended" 1
+    [[ ! -s $OUT ]] || fail "$(<"$OUT")"
+    grep -qF "etrace: $NODE: the check was stopped before its end, so nothing is known about the node" "$ERR" || fail "$(<"$ERR")"
+}
+
 # bats test_tags=long
 @test "Ctrl-C ends the wait of a longer check, which prints what it has found" {
     on_node 'ill:make(alarm)'
