@@ -222,7 +222,7 @@ struct check_trace *check_trace_new(void)
     const struct texts none = {0};
     struct err e;
 
-    t->what.builtin = true;
+    t->what.builtin = t->counts = true;
     t->view = (struct view){.type = &check_trace_view, .write = check_trace_take, .output = t};
     exprs_init(&t->exprs);
     snprintf(t->heap_probe, sizeof(t->heap_probe), "@large_heap(%d)", CHECK_HEAP_LEAST / 8);
@@ -249,8 +249,10 @@ void check_trace_free(struct check_trace *t)
 
 void check_trace_inbox(struct check_trace *t, const char *pid)
 {
-    if (t->ninboxes < CHECK_INBOXES)
-        snprintf(t->inboxes[t->ninboxes++].pid, sizeof(t->inboxes->pid), "%s", pid);
+    if (t->ninboxes == CHECK_INBOXES || !t->counts)
+        return;
+    snprintf(t->inboxes[t->ninboxes++].pid, sizeof(t->inboxes->pid), "%s", pid);
+    t->late++;
 }
 
 static void check_trace_ask(struct check_trace *t)
@@ -268,25 +270,37 @@ static void check_trace_ask(struct check_trace *t)
     prepare_begin(t->prepare);
 }
 
-/*
- * Returns true when the node traces, or has refused it. A node refuses to trace a process that has exited; so asks once
- * more without the processes.
- */
-static bool check_trace_settle(struct check_trace *t)
+/* Traces less after a refusal: a node refuses to trace a process that has exited. */
+static void check_trace_refused(struct check_trace *t)
 {
-    while (t->prepare && prepare_step(t->prepare) == PREPARE_REFUSED) {
+    if (t->late) {
+        t->ninboxes -= t->late;
+    } else {
         if (t->system)
             snprintf(t->why, sizeof(t->why), "%s", prepare_why(t->prepare)->text);
         t->system = t->system && t->ninboxes;
         t->ninboxes = 0;
-        check_trace_ask(t);
     }
+    t->late = 0;
+    check_trace_ask(t);
+}
+
+/* Returns true when the node traces, or has refused it. */
+static bool check_trace_settle(struct check_trace *t)
+{
+    while (t->prepare && prepare_step(t->prepare) == PREPARE_REFUSED)
+        check_trace_refused(t);
     if (t->prepare && prepare_step(t->prepare) < PREPARE_DONE)
         return false;
-    t->on = t->prepare;
     if (t->system)
         t->why[0] = 0;
-    t->from = t->to = loop_now();
+    t->to = loop_now();
+    if (!t->on)
+        t->from = t->to;
+    for (size_t i = 0; i < t->ninboxes; i++)
+        t->inboxes[i].from = t->inboxes[i].from ? t->inboxes[i].from : t->to;
+    t->on = t->prepare;
+    t->late = 0;
     return true;
 }
 
@@ -298,12 +312,22 @@ bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s
     t->session = s;
     t->wordsize = node->wordsize;
     /* The fallback tracer is a process, and the node would send it every message completely. */
-    if (node->fallback || !t->pipeline)
+    t->counts = !node->fallback && t->pipeline;
+    if (!t->counts)
         t->ninboxes = 0;
+    t->late = 0;
     t->system = t->pipeline && node->otp >= 28;
     if (!t->system)
         snprintf(t->why, sizeof(t->why), "system events need OTP 28, and this node has OTP %d", node->otp);
     snprintf(t->heap_probe, sizeof(t->heap_probe), "@large_heap(%d)", CHECK_HEAP_LEAST / MAX(t->wordsize, 1));
+    check_trace_ask(t);
+    return !check_trace_settle(t);
+}
+
+bool check_trace_again(struct check_trace *t)
+{
+    if (!t->late)
+        return false;
     check_trace_ask(t);
     return !check_trace_settle(t);
 }

@@ -46,6 +46,7 @@ struct check_event_row {
 /* The messages that arrived at one process and were sent to the client. */
 struct check_inbox {
     char pid[32];
+    int64_t from; /* loop_now() time from which on its messages are traced */
     uint64_t received;
     struct sender_counts by; /* sorted by check_trace_end() */
 };
@@ -58,11 +59,12 @@ struct check_trace {
     struct check_event_row rows[CHECK_EVENT_ROWS];
     size_t nrows;
     struct check_inbox inboxes[CHECK_INBOXES];
-    size_t ninboxes;
-    uint64_t received; /* messages in all inboxes */
-    uint64_t unseen;   /* further messages to these processes, which the node only counted */
-    bool lossy;        /* system events were lost, so the counts of `rows` are too low */
+    size_t ninboxes, late; /* late: how many of them, the last ones, check_trace_again() has added */
+    uint64_t received;     /* messages in all inboxes */
+    uint64_t unseen;       /* further messages to these processes, which the node only counted */
+    bool lossy;            /* system events were lost, so the counts of `rows` are too low */
     /* The members below are private. */
+    bool counts; /* the tracer can count messages by sender */
     struct ctx *ctx;
     struct session *session;
     struct pipeline *pipeline;
@@ -79,10 +81,15 @@ struct check_trace {
 struct check_trace *check_trace_new(void);
 void check_trace_free(struct check_trace *t); /* accepts NULL */
 
-/* Adds a process whose messages are counted by sender. */
+/* Adds a process whose messages are counted by sender, unless there are CHECK_INBOXES of them. */
 void check_trace_inbox(struct check_trace *t, const char *pid);
 /* Asks the node to trace. Returns false if there is nothing to trace on this node, or `why` says why not. */
 bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s);
+/*
+ * Asks the node to trace the processes that check_trace_inbox() has added meanwhile, too. Returns false if there is
+ * nothing to ask. If such a process has exited, the node refuses, and none of the new ones is traced.
+ */
+bool check_trace_again(struct check_trace *t);
 /* Takes a reply of the node. Returns true when the node traces, or has refused it. */
 bool check_trace_reply(struct check_trace *t, const struct session_reply *reply);
 

@@ -22,10 +22,10 @@ static void unseen_put_ms(struct buf *to, int64_t ms)
     print_duration(to, ms * 1000000);
 }
 
-static void unseen_put_time(struct buf *to, const struct check_trace *t)
+static void unseen_put_time(struct buf *to, int64_t ms)
 {
     buf_puts(to, " in ");
-    unseen_put_ms(to, check_traced_ms(t) / 100 * 100);
+    unseen_put_ms(to, ms / 100 * 100);
 }
 
 static struct check_finding *unseen_find(const struct check_rules *r, enum check_kind kind, const char *pid)
@@ -76,7 +76,7 @@ static void unseen_put_evidence(struct buf *to, const struct check_trace *t, con
         unseen_put_ms(to, x->sum);
         buf_puts(to, " in all");
     }
-    unseen_put_time(to, t);
+    unseen_put_time(to, check_traced_ms(t));
 }
 
 /* ---- collections and time slices ---- */
@@ -170,7 +170,7 @@ static void unseen_put_busy(const struct check_rules *r, const struct check_even
         buf_printf(to, "the busy connection %s to another node", x->where);
     buf_puts(to, " suspended it ");
     unseen_put_times(to, r->seen->trace, x);
-    unseen_put_time(to, r->seen->trace);
+    unseen_put_time(to, check_traced_ms(r->seen->trace));
 }
 
 /*
@@ -203,6 +203,7 @@ static void unseen_busy(const struct check_rules *r, const struct check_event_ro
 /* Scales numbers of messages that the node sent to all messages that arrived. `rates`: per second. */
 struct unseen_scale {
     const struct check_trace *trace;
+    int64_t ms; /* how long the messages were traced */
     bool rates;
 };
 
@@ -211,7 +212,7 @@ static double unseen_messages(const struct unseen_scale *s, uint64_t n)
     const struct check_trace *t = s->trace;
     double all = (double)n * (double)(t->received + t->unseen) / (double)t->received;
 
-    return s->rates ? all * 1000 / (double)check_traced_ms(t) : all;
+    return s->rates ? all * 1000 / (double)s->ms : all;
 }
 
 static void unseen_put_sender(struct buf *to, const struct sender_count *s)
@@ -225,7 +226,7 @@ static void unseen_put_sender(struct buf *to, const struct sender_count *s)
 /* Appends `; 1900 of 2100 messages/s come from <0.96.0>(feeder)`. */
 static void unseen_put_senders(struct buf *to, const struct check_trace *t, const struct check_inbox *b)
 {
-    struct unseen_scale scale = {t, true};
+    struct unseen_scale scale = {t, MAX(t->to - b->from, 1), true};
     size_t n = 0;
 
     while (n < b->by.n && n < NAMED_MOST && b->by.items[n].count * 100 >= b->received * NAMED_PART)
@@ -240,7 +241,7 @@ static void unseen_put_senders(struct buf *to, const struct check_trace *t, cons
             ps_put_count(to, (int64_t)(unseen_messages(&scale, b->received) + 0.5), false);
             buf_puts(to, scale.rates ? " messages/s come" : " messages came");
             if (!scale.rates)
-                unseen_put_time(to, t);
+                unseen_put_time(to, scale.ms);
         }
         buf_puts(to, " from ");
         unseen_put_sender(to, &b->by.items[i]);

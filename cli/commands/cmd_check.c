@@ -9,6 +9,9 @@
  *   FACTS     ask for the figures of the node
  *   ARMS      only with --for: begin to trace
  *   WATCHES   look at the suspects again and again, as `etrace why` does
+ *   QUEUES    only with --for, now and then while it watches: look for queues that have become long, which become
+ *             suspects
+ *   REARMS    trace the messages of their processes, too, and go on watching
  *   AGAIN     ask for the figures, and for the processes that others wait for: they become suspects, too
  *   DWELLS    look at all suspects, at last with all details
  *   LAST      ask for the figures a third time
@@ -36,11 +39,16 @@
 #define WATCH_MS 1000   /* how long check watches the suspects of the scan */
 #define DWELL_MS 500    /* how long check then watches all suspects */
 #define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
-#define WHOLE_MS 1000   /* limit for the last look at all of them */
+#define QUEUES_MS 2000  /* least interval between two looks for long queues */
+#define QUEUES_PART 20  /* each such look takes at most this part of the interval, 1/20 */
+#define QUEUE_LONG                                                                                                     \
+    100               /* number of messages from which on a queue counts as long, as for the node (tracer_health.hrl) */
+#define WHOLE_MS 1000 /* limit for the last look at all of them */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
 #define TRACED_SUSPECTS 8          /* limit for the suspects that the trace adds */
+#define LATE_SUSPECTS 12           /* limit for the suspects whose queues have become long */
 #define TRACED_BYTES 512           /* bytes that the node sends of a term */
 #define TRACED_RING (256 << 10)    /* bytes of the ring of each thread of the node */
 
@@ -62,7 +70,7 @@ static const struct opt rows[] = {
 };
 static const struct opt_group check_group = {"How it is shown", rows, ARRAY_LEN(rows)};
 
-enum check_phase { SCANS, FACTS, ARMS, WATCHES, AGAIN, DWELLS, LAST, NAMES, BINARIES, DONE, OVER };
+enum check_phase { SCANS, FACTS, ARMS, WATCHES, AGAIN, DWELLS, LAST, NAMES, BINARIES, QUEUES, REARMS, DONE, OVER };
 
 struct check_peer {
     enum check_phase phase;
@@ -75,9 +83,10 @@ struct check_peer {
     bool whole;           /* this is the last round, which asks for all details */
     bool more;            /* the scan, or the search for binaries, is not complete */
     struct check_suspect *suspects[SUSPECTS];
-    struct ps_node binaries;
+    struct ps_node binaries, queues;
+    int64_t look_queues;       /* loop_now() time of the next look for long queues */
     struct check_trace *trace; /* NULL: without --for */
-    size_t traced;             /* number of suspects that the trace has added */
+    size_t traced, late;       /* numbers of suspects that the trace has added, and whose queues have become long */
     struct check_seen seen;
     int64_t took_ms;
 };
@@ -154,7 +163,10 @@ static void check_suspects_of(struct check_peer *s, struct peer *p, const struct
 
 static void check_look_request(struct check_peer *s, const char *what, struct buf *b)
 {
-    bool binaries = s->phase == BINARIES;
+    /* The figure by which the node chooses processes; NULL: it lists no processes. */
+    const char *sort = s->phase == BINARIES ? ps_figures[PS_BINARIES]
+                       : s->phase == QUEUES ? ps_figures[PS_QUEUE]
+                                            : NULL;
 
     look_request(b, &(struct look_question){.what = what,
                                             .who = buf_view(&s->everybody),
@@ -162,8 +174,10 @@ static void check_look_request(struct check_peer *s, const char *what, struct bu
                                             .most = PAGE,
                                             .share = SHARE,
                                             .patience_ms = PATIENCE_MS,
-                                            .sort = binaries ? ps_figures[PS_BINARIES] : NULL,
-                                            .rows = binaries ? CHECK_NAMED : 0});
+                                            .sort = sort,
+                                            .rows = !sort                ? 0
+                                                    : s->phase == QUEUES ? CHECK_INBOXES
+                                                                         : CHECK_NAMED});
 }
 
 static void check_names_request(struct check_peer *s, struct buf *b)
@@ -189,6 +203,7 @@ static void check_ask(struct check_run *x, struct peer *p)
         check_look_request(s, "check", &b);
         break;
     case BINARIES:
+    case QUEUES:
         check_look_request(s, "processes", &b);
         break;
     case WATCHES:
@@ -208,6 +223,7 @@ static void check_ask(struct check_run *x, struct peer *p)
         check_names_request(s, &b);
         break;
     case ARMS: /* the preparation sends its requests itself */
+    case REARMS:
     case DONE:
     case OVER:
         return;
@@ -236,6 +252,30 @@ static void check_watch_first(const struct check_run *x, struct check_peer *s)
     check_watch(s, WATCHES, ms);
     if (s->trace)
         s->longest = s->round + LONGEST_MS + ms;
+    s->look_queues = s->round + QUEUES_MS;
+}
+
+/* Goes on watching after a look for long queues. */
+static void check_watch_on(struct check_peer *s)
+{
+    s->phase = WATCHES;
+    s->at = 0;
+    s->round = loop_now();
+}
+
+/* Makes suspects of the processes with long queues that were none before. Returns true if their messages are traced. */
+static bool check_trace_queues(struct check_peer *s, struct peer *p)
+{
+    for (size_t i = 0; i < s->queues.count; i++) {
+        const struct ps_row *x = &s->queues.rows[i];
+        if (x->figures[PS_QUEUE] < QUEUE_LONG || s->late == LATE_SUSPECTS ||
+            !check_suspect(s, p, x->process.pid, "queue"))
+            continue;
+        s->late++;
+        check_trace_inbox(s->trace, x->process.pid);
+    }
+    s->look_queues = loop_now() + MAX(QUEUES_MS, (loop_now() - s->look_queues) * QUEUES_PART);
+    return check_trace_again(s->trace);
 }
 
 /* Begins to trace. Returns false if there is nothing to trace. */
@@ -269,10 +309,12 @@ static void check_done(struct check_peer *s)
 
 static void check_last_question(struct check_peer *s)
 {
-    if (check_wants_binaries(s))
+    if (check_wants_binaries(s)) {
         s->phase = BINARIES;
-    else
+        s->seen.binaries = &s->binaries;
+    } else {
         check_done(s);
+    }
 }
 
 /* Ends the current phase and begins the next one. */
@@ -316,6 +358,15 @@ static void check_advance(struct check_run *x, struct check_peer *s, struct peer
     case BINARIES:
         check_done(s);
         break;
+    case QUEUES:
+        if (check_trace_queues(s, p))
+            s->phase = REARMS;
+        else
+            check_watch_on(s);
+        break;
+    case REARMS:
+        check_watch_on(s);
+        break;
     case DONE:
     case OVER:
         break;
@@ -330,6 +381,11 @@ static void check_next(struct check_run *x, struct peer *p)
 
     while ((s->phase == WATCHES || s->phase == DWELLS) && (s->at == s->seen.nsuspects || now >= s->longest)) {
         const bool over = now >= s->until || now >= s->longest;
+        if (s->phase == WATCHES && s->trace && now >= s->look_queues && now + WATCH_MS <= s->until) {
+            s->phase = QUEUES;
+            s->look_queues = now;
+            break;
+        }
         if (s->whole || (over && (s->phase == WATCHES || !s->seen.nsuspects))) {
             check_advance(x, s, p);
             continue;
@@ -370,15 +426,15 @@ static bool check_take_scan(struct check_peer *s, struct peer *p, struct etf ter
     return suspects.ok || err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
 }
 
-static bool check_take_binaries(struct check_peer *s, struct peer *p, struct etf term, struct funs *funs, struct err *e)
+static bool check_take_processes(struct check_peer *s, struct peer *p, struct ps_node *to, struct etf term,
+                                 struct funs *funs, struct err *e)
 {
     struct look_answer a;
 
     if (!look_read(term, &a, e))
         return false;
     s->more = a.left > 0;
-    s->seen.binaries = &s->binaries;
-    return s->more || ps_node_read(&s->binaries, p->index, &a, funs, e);
+    return s->more || ps_node_read(to, p->index, &a, funs, e);
 }
 
 static bool check_take_names(struct check_peer *s, struct etf term, struct err *e)
@@ -410,7 +466,7 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     struct err e;
     bool ok = reply->ok;
 
-    if (s->phase == ARMS) {
+    if (s->phase == ARMS || s->phase == REARMS) {
         if (check_trace_reply(s->trace, reply)) {
             check_advance(x, s, p);
             check_next(x, p);
@@ -422,7 +478,9 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     else if (s->phase == SCANS)
         ok = check_take_scan(s, p, reply->term, &e);
     else if (s->phase == BINARIES)
-        ok = check_take_binaries(s, p, reply->term, funs, &e);
+        ok = check_take_processes(s, p, &s->binaries, reply->term, funs, &e);
+    else if (s->phase == QUEUES)
+        ok = check_take_processes(s, p, &s->queues, reply->term, funs, &e);
     else if (s->phase == NAMES)
         ok = check_take_names(s, reply->term, &e);
     else if (s->phase == WATCHES || s->phase == DWELLS)
@@ -474,7 +532,7 @@ static bool check_hurry(struct check_run *x)
     x->hurries = true;
     x->ctx->interrupts = 0;
     for (size_t i = 0; i < PEERS_MAX; i++)
-        if (x->states[i].phase == WATCHES) {
+        if (x->states[i].phase == WATCHES || x->states[i].phase == QUEUES || x->states[i].phase == REARMS) {
             x->states[i].until = loop_now();
             x->states[i].next = MIN(x->states[i].next, loop_now()); /* stays -1 if an answer is missing */
         }
@@ -598,6 +656,7 @@ static void check_peer_release(struct check_peer *s)
     }
     buf_release(&s->everybody);
     ps_node_release(&s->binaries);
+    ps_node_release(&s->queues);
     check_trace_free(s->trace);
 }
 

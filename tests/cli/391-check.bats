@@ -319,6 +319,21 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     on_node 'ill:heal(ill_keeper)'
     healthy
 }
+# bats test_tags=long
+@test "a longer check finds a queue that begins to grow while it looks, and who fills it" {
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" --for 8s >"$OUT" 2>"$ERR" 3>&- &
+    local check=$! ended=0
+    TRACERS+=("$check")
+    watching() { grep -q 'check: phase 2 is over' "$ERR" || [[ $ETRACE_OTP == 27 ]] && grep -q 'check: phase 1 is over' "$ERR"; }
+    until_true 20 watching
+    on_node 'ill:make(queue_grows)'
+    wait "$check" || ended=$?
+    assert_equal "$ended" 12
+    grep -qE '^! .*\(ill_slow\) has .* messages/s come from <[0-9.]+>\(ill_producer\)' "$OUT" || fail "$(<"$OUT")"
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    healthy
+}
 @test "an alarm is set" { ill alarm; }
 @test "an alarm about the memory of the host is a note while there is room, and one about a process names it" {
     on_node 'ill:make(alarm), alarm_handler:clear_alarm({disk_almost_full, "/"}), alarm_handler:set_alarm({system_memory_high_watermark, []})'
