@@ -16,6 +16,11 @@ void deaths_init(struct deaths *d)
     lives_init(&d->lives);
 }
 
+int64_t death_time(const struct death *x, const struct event_node *node, int64_t mono_ns, int64_t wall_ns)
+{
+    return node == x->node ? mono_ns : x->mono_ns + (wall_ns - x->wall_ns);
+}
+
 /* ---- the list of open exits ---- */
 
 static void free_death(struct death *x)
@@ -121,8 +126,9 @@ static void attach_death(struct death *parent, struct death *x)
         parent->first = x;
     parent->last = x;
     for (struct death *up = parent; up; up = up->parent)
-        up->others++;
-    postpone_settling(parent, x->mono_ns);
+        up->others += x->others + 1;
+    struct death *root = root_of(parent);
+    postpone_settling(parent, death_time(root, x->node, x->mono_ns, x->wall_ns));
 }
 
 /* ---- causes ---- */
@@ -133,10 +139,10 @@ struct search {
 };
 
 /* Returns true if the process `id` is known to have survived the exit `x`, because it traps exit signals. */
-static bool has_survived(const struct death *x, uint64_t id)
+static bool has_survived(const struct death *x, const struct event_node *node, uint64_t id)
 {
     for (size_t i = 0; i < x->nheirs; i++)
-        if (x->heirs[i].who.id == id && !x->heirs[i].monitor)
+        if (x->heirs[i].who.id == id && x->heirs[i].node == node && !x->heirs[i].monitor)
             return true;
     return false;
 }
@@ -146,7 +152,7 @@ static bool find_ended_this(void *ctx, const struct life *other)
     struct search *s = ctx;
     struct death *x = other->death;
 
-    if (!x || !exit_reason_same(&x->key, &s->dying->key) || has_survived(x, s->dying->who.id))
+    if (!x || !exit_reason_same(&x->key, &s->dying->key) || has_survived(x, s->dying->node, s->dying->who.id))
         return false;
     s->found = x;
     return true;
@@ -163,13 +169,63 @@ static struct death *linked_exit(struct deaths *d, const struct life *l, const s
     return s.found;
 }
 
+/* Reads a pid of another node, which an event has as the text <Channel.Number.Serial>. */
+static bool remote_pid(const uint8_t *at, struct life_away *ret)
+{
+    char text[40] = "", *end;
+    const size_t len = *at == ETW_T_TEXT && at[1] == ETW_TEXT_PID ? wire_u16(at + 2) : 0;
+
+    if (len < 7 || len >= sizeof(text))
+        return false;
+    memcpy(text, at + 4, len);
+    const unsigned long channel = strtoul(text + 1, &end, 10);
+    const unsigned long number = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
+    const unsigned long serial = *end == '.' ? strtoul(end + 1, &end, 10) : 0;
+    *ret = (struct life_away){number | serial << 28, (uint32_t)channel};
+    return text[0] == '<' && *end == '>' && channel && number;
+}
+
+/* Returns the newest exit of this process on another node, with this reason. NULL: that node reports none. */
+static struct death *remote_exit(struct deaths *d, const struct event_node *node, uint64_t id,
+                                 const struct exit_reason *reason)
+{
+    struct death *x = d->newest;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
+        if (x->node != node && x->who.id == id && exit_reason_same(&x->key, reason))
+            return x;
+    return NULL;
+}
+
+/* Returns the exit that ended `x` by a link between nodes. */
+static struct death *remote_link(struct deaths *d, const struct life *l, const struct death *x)
+{
+    return l->away.channel && !x->key.normal_atom ? remote_exit(d, x->node, l->away.id, &x->key) : NULL;
+}
+
+/*
+ * Attaches exits on other nodes to `x` that had a link to it. With different clocks of the nodes, the exit that is the
+ * cause may be reported last.
+ */
+static void attach_remote(struct deaths *d, struct death *x)
+{
+    struct death *other = d->newest;
+
+    for (unsigned i = 0; other && i < NEAR; i++, other = other->older)
+        if (other->node != x->node && other != root_of(x) && !other->parent && other->cause == DEATH_UNKNOWN &&
+            other->away.channel && other->away.id == x->who.id && exit_reason_same(&other->key, &x->key)) {
+            other->cause = DEATH_LINK;
+            attach_death(x, other);
+        }
+}
+
 /*
  * Returns the exit of the process that the dead process was calling. The dead process has received the 'DOWN' of that
  * process, and the dead process's reason contains that process's reason.
  */
 static struct death *called_exit(struct deaths *d, const struct life *l, const struct event *e)
 {
-    const struct life *other = l->down ? lives_find(&d->lives, l->node, l->down) : NULL;
+    const struct life *other = l->down ? lives_find(&d->lives, l->down_node, l->down) : NULL;
     const uint8_t *what;
 
     if (!other || !other->death || !exit_reason_call(&e->env, e->terms.at, &what))
@@ -203,7 +259,7 @@ static struct death *survived_exit(struct deaths *d, const struct event_node *no
     struct death *x = d->newest;
 
     for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
-        if (x->node == node && !x->normal && has_survived(x, id))
+        if (x->node == node && !x->normal && has_survived(x, node, id))
             return x;
     return NULL;
 }
@@ -221,22 +277,52 @@ static struct death *set_signal_cause(struct deaths *d, struct life *l, struct d
 
     x->by = by;
     x->by_ns = l->sent->mono_ns;
+    x->by_node = x->node;
+    x->away = (struct life_away){0};
     x->cause = by.id == x->who.id ? DEATH_EXIT : DEATH_SIGNAL;
     take_call(x, &l->sent);
     return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
+}
+
+/*
+ * Returns the call of exit/2 that ended `x`: with a port that was linked to `x`, or with `x` on another node. NULL: no
+ * such call was seen.
+ */
+static struct death_order *find_order(struct deaths *d, const struct death *x)
+{
+    for (unsigned i = d->norders; i && d->norders - i < DEATH_ORDERS; i--) {
+        struct death_order *o = &d->orders[(i - 1) % DEATH_ORDERS];
+        const bool here = o->node == x->node;
+        if (o->call && exit_reason_by_signal(&o->call->reason, &x->key) &&
+            (o->to.channel ? !here && o->to.id == x->who.id : here && !x->away.channel && o->to.id == x->away.id))
+            return o;
+    }
+    return NULL;
+}
+
+static void set_order_cause(struct death *x, struct death_order *o)
+{
+    x->cause = DEATH_SIGNAL;
+    x->by = o->call->by;
+    x->by_node = o->node;
+    x->by_ns = o->node == x->node ? o->call->mono_ns : x->mono_ns;
+    if (o->to.channel)
+        x->away = (struct life_away){0};
+    take_call(x, &o->call);
 }
 
 /* Sets x->cause. Returns the exit that caused `x`; NULL: none is known. */
 static struct death *find_cause(struct deaths *d, struct life *l, struct death *x, const struct event *e)
 {
     const bool own = l->own && exit_reason_same(&l->own->reason, &x->key);
+    struct death_order *order;
     struct death *parent;
 
     if (l->sent && exit_reason_by_signal(&l->sent->reason, &x->key))
         return set_signal_cause(d, l, x);
     if (own)
         take_call(x, &l->own);
-    if ((parent = linked_exit(d, l, x))) {
+    if ((parent = linked_exit(d, l, x)) || (!own && !x->error && (parent = remote_link(d, l, x)))) {
         x->cause = DEATH_LINK;
     } else if ((parent = called_exit(d, l, e))) {
         x->cause = DEATH_CALL;
@@ -249,6 +335,8 @@ static struct death *find_cause(struct deaths *d, struct life *l, struct death *
         x->cause = DEATH_SAME; /* only if the spawn of the process was not seen; otherwise its links are known */
     } else if (x->error) {
         x->cause = DEATH_ERROR;
+    } else if ((order = find_order(d, x))) {
+        set_order_cause(x, order);
     }
     return parent;
 }
@@ -280,6 +368,7 @@ static struct death *new_death(struct deaths *d, struct life *l, const struct ev
     x->normal = exit_reason_is_normal(&e->env, e->terms.at);
     x->error = exit_reason_error(&e->env, e->terms.at, &what, &frames);
     x->node = e->node;
+    x->away = l->away;
     x->who = l->who;
     x->initial = l->initial;
     x->arity = l->arity;
@@ -308,20 +397,41 @@ static void on_exited(struct deaths *d, const struct event *e)
     l->death = x;
     if (parent)
         attach_death(parent, x);
+    attach_remote(d, x);
 }
 
-static void add_heir(struct death *x, bool monitor, const struct life *l, int64_t mono_ns)
+static void add_heir(struct death *x, bool monitor, const struct life *l, const struct event *e)
 {
+    const int64_t mono_ns = death_time(x, e->node, e->mono_ns, e->wall_ns);
+
     for (size_t i = 0; i < x->nheirs; i++)
-        if (x->heirs[i].who.id == l->who.id && x->heirs[i].monitor == monitor)
+        if (x->heirs[i].who.id == l->who.id && x->heirs[i].node == l->node && x->heirs[i].monitor == monitor)
             return;
     if (x->nheirs == DEATH_HEIRS) {
         x->more_heirs++;
         return;
     }
     x->heirs = mem_grow(x->heirs, &x->heirs_cap, x->nheirs + 1, sizeof(*x->heirs));
-    x->heirs[x->nheirs++] = (struct death_heir){monitor, l->who, mono_ns};
-    postpone_settling(x, mono_ns);
+    x->heirs[x->nheirs++] = (struct death_heir){monitor, l->node, l->who, mono_ns};
+    struct death *root = root_of(x);
+    postpone_settling(x, death_time(root, e->node, e->mono_ns, e->wall_ns));
+}
+
+/* Handles the end of a link to a port or to a process of another node. */
+static void on_away_unlinked(struct deaths *d, const struct event *e, struct life *l, struct life_away away)
+{
+    struct death *x = d->newest;
+
+    if (l->away.id == away.id && l->away.channel == away.channel)
+        l->away = (struct life_away){0};
+    if (e->kind != ETW_GETTING_UNLINKED)
+        return;
+    l->bereaved = true;
+    for (unsigned i = 0; x && i < NEAR && away.channel; i++, x = x->older)
+        if (x->node != e->node && x->who.id == away.id) {
+            add_heir(x, false, l, e);
+            return;
+        }
 }
 
 /*
@@ -331,23 +441,33 @@ static void add_heir(struct death *x, bool monitor, const struct life *l, int64_
 static void on_unlinked(struct deaths *d, const struct event *e)
 {
     struct life *l = lives_get(&d->lives, e, e->who->id), *other;
+    struct life_away away = {0};
     uint64_t id;
 
+    if (remote_pid(e->terms.at, &away) || (wire_pid(e->terms.at, &id) && id & ETW_TRACEE_PORT && (away.id = id) != 0)) {
+        on_away_unlinked(d, e, l, away);
+        return;
+    }
     if (!wire_pid(e->terms.at, &id) || !(other = lives_find(&d->lives, e->node, id)))
         return;
     if (!other->death) {
         lives_unlink(&d->lives, l, other);
     } else if (e->kind == ETW_GETTING_UNLINKED) {
         l->bereaved = true;
-        add_heir(other->death, false, l, e->mono_ns);
+        add_heir(other->death, false, l, e);
     }
 }
 
 static void on_linked(struct deaths *d, const struct event *e)
 {
+    struct life_away away = {0};
     uint64_t id;
 
-    if (!wire_pid(e->terms.at, &id) || id & ETW_TRACEE_PORT)
+    if (remote_pid(e->terms.at, &away) || (wire_pid(e->terms.at, &id) && id & ETW_TRACEE_PORT && (away.id = id) != 0)) {
+        lives_get(&d->lives, e, e->who->id)->away = away;
+        return;
+    }
+    if (!wire_pid(e->terms.at, &id))
         return;
     lives_get(&d->lives, e, id);
     struct life *l = lives_get(&d->lives, e, e->who->id), *other = lives_find(&d->lives, e->node, id);
@@ -355,12 +475,13 @@ static void on_linked(struct deaths *d, const struct event *e)
         lives_link(&d->lives, l, other);
 }
 
-static struct death *named_exit(struct deaths *d, const struct event_node *node, struct str name)
+/* Returns the newest exit of a process with this name on the node. `node` NULL: on the node with the name `there`. */
+static struct death *named_exit(struct deaths *d, const struct event_node *node, struct raw there, struct str name)
 {
     struct death *x = d->newest;
 
     for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
-        if (x->node == node && x->who.name_len &&
+        if ((node ? x->node == node : str_same(safe_view(x->node->name), raw_view(there))) && x->who.name_len &&
             str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name))
             return x;
     return NULL;
@@ -369,16 +490,22 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
 /* Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. */
 static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
 {
+    struct life_away away;
     uint64_t id;
     uint32_t arity;
     const uint8_t *first;
-    struct raw name;
+    struct raw name, node;
     const struct life *l;
 
     if (wire_pid(object, &id))
         return (l = lives_find(&d->lives, e->node, id)) ? l->death : NULL;
-    return wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name)
-               ? named_exit(d, e->node, process_name_plain(raw_view(name)))
+    if (remote_pid(object, &away)) {
+        const struct exit_reason reason = exit_reason_of(&e->env, wire_skip(object));
+        return remote_exit(d, e->node, away.id, &reason);
+    }
+    return wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name) &&
+                   wire_atom(&e->env, wire_skip(first), &node)
+               ? named_exit(d, NULL, node, process_name_plain(raw_view(name)))
                : NULL;
 }
 
@@ -396,7 +523,8 @@ static void on_monitored(struct deaths *d, const struct event *e)
         return;
     struct life *l = lives_get(&d->lives, e, e->who->id);
     l->down = x->who.id;
-    add_heir(x, true, l, e->mono_ns);
+    l->down_node = x->node;
+    add_heir(x, true, l, e);
 }
 
 /* ---- new processes ---- */
@@ -422,7 +550,8 @@ static struct death *replaced_exit(struct deaths *d, const struct life *by, cons
     struct death *x = d->newest, *found = NULL;
 
     for (unsigned i = 0; x && i < NEAR; i++, x = x->older) {
-        const bool touched = (x->cause == DEATH_SIGNAL && x->by.id == by->who.id) || has_survived(x, by->who.id);
+        const bool touched = (x->cause == DEATH_SIGNAL && x->by_node == by->node && x->by.id == by->who.id) ||
+                             has_survived(x, by->node, by->who.id);
         if (touched && x->node == by->node && !x->normal && !x->again.known && x->initial &&
             x->initial == child->initial && x->arity == child->arity)
             found = x;
@@ -459,7 +588,7 @@ static void on_register(struct deaths *d, const struct event *e)
         return;
     if (!l->who.name_len)
         l->who.name_len = tracee_registered(l->who.name, name);
-    x = named_exit(d, e->node, process_name_plain(raw_view(name)));
+    x = named_exit(d, e->node, (struct raw){0}, process_name_plain(raw_view(name)));
     if (x && x->who.id != l->who.id && !x->again.named)
         set_again(d, x, e, l, true);
 }
@@ -491,9 +620,17 @@ static void on_own_exit(struct deaths *d, const struct event *e, const uint8_t *
 
 static void on_sent_exit(struct deaths *d, const struct event *e)
 {
-    uint64_t id;
+    struct life_away away = {0};
+    uint64_t id = 0;
 
-    if (!wire_pid(e->terms.at, &id) || id & ETW_TRACEE_PORT)
+    if (remote_pid(e->terms.at, &away) || (wire_pid(e->terms.at, &id) && id & ETW_TRACEE_PORT && (away.id = id) != 0)) {
+        struct death_order *o = &d->orders[d->norders++ % DEATH_ORDERS];
+        o->to = away;
+        o->node = e->node;
+        life_exit_keep(&o->call, e, wire_skip(e->terms.at), e->caller);
+        return;
+    }
+    if (!id)
         return;
     lives_get(&d->lives, e, e->who->id)->bereaved = true;
     struct life *l = lives_get(&d->lives, e, id);
@@ -605,5 +742,7 @@ void deaths_release(struct deaths *d)
 {
     while (d->oldest)
         forget_tree(d, root_of(d->oldest));
+    for (unsigned i = 0; i < DEATH_ORDERS; i++)
+        free(d->orders[i].call);
     lives_release(&d->lives);
 }

@@ -11,7 +11,10 @@
  *
  * A link that is older than the trace is unknown. So if a process is older than the trace, and exits right after
  * another process with the same reason, but not by a call of its own, its cause is DEATH_SAME. All other causes are
- * DEATH_UNKNOWN.
+ * DEATH_UNKNOWN; then `away` is the port, or the process of another node, to which the process had a link.
+ *
+ * If several nodes are traced, the exit of a process of another node is found by its number and the reason. Times of
+ * different nodes are compared by their wall clocks.
  *
  * An exit and the exits that it has caused form a tree. A tree is finished when it has not changed for DEATH_SETTLE_NS,
  * and after DEATH_LONGEST_NS in any case. done() gets the finished trees in the order of their first exits. Bounded: if
@@ -43,8 +46,9 @@ enum death_cause {
 /* A process that received the signal or 'DOWN' of an exit and went on. */
 struct death_heir {
     bool monitor; /* the process received a 'DOWN'; otherwise it trapped the exit signal of a link */
+    const struct event_node *node;
     struct tracee who;
-    int64_t mono_ns;
+    int64_t mono_ns; /* by the clock of the node of the exit */
 };
 
 /* The new process that replaces a dead process. */
@@ -63,12 +67,15 @@ struct death {
     uint8_t arity;
     struct tracee spawner; /* text_len 0: unknown */
     int64_t mono_ns, wall_ns;
-    uint8_t *reason; /* a term with its atoms spelled out; owned */
+    struct life_away away; /* what the process was linked to; id 0: nothing */
+    uint8_t *reason;       /* a term with its atoms spelled out; owned */
     uint32_t reason_len;
     bool cut;
     struct exit_reason key;
     bool normal, error;
     enum death_cause cause;
+    /* DEATH_SIGNAL: the node of the sender; if the sender told a linked port to exit, `away` is the port. */
+    const struct event_node *by_node;
     struct tracee by;      /* DEATH_SIGNAL: the sender; DEATH_SAME, DEATH_LINK, DEATH_CALL: the parent */
     int64_t by_ns;         /* time of the signal or of the parent's exit */
     struct life_exit *own; /* the call of exit or raise with this reason; owned; NULL: none or unknown */
@@ -83,8 +90,18 @@ struct death {
     int64_t settled;
 };
 
+/* A call of exit/2 with a port, or with a process of another node. */
+struct death_order {
+    struct life_away to;
+    const struct event_node *node; /* of the caller */
+    struct life_exit *call;        /* owned */
+};
+#define DEATH_ORDERS 64 /* limit for the calls that are kept, the newest ones */
+
 struct deaths {
     struct lives lives;
+    struct death_order orders[DEATH_ORDERS];
+    unsigned norders; /* number of calls so far */
     struct death *oldest, *newest;
     size_t open;
     int64_t now[DEATH_NODES]; /* monotonic time of each node */
@@ -92,6 +109,9 @@ struct deaths {
     void *ctx;
     void (*done)(void *ctx, struct death *root); /* gets a finished tree, which is freed afterwards */
 };
+
+/* Returns the time of an event, or of another exit, by the clock of the node of the exit `x`. */
+int64_t death_time(const struct death *x, const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
 
 void deaths_init(struct deaths *d);
 void deaths_release(struct deaths *d);

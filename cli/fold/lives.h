@@ -26,6 +26,15 @@ struct life_exit {
     uint8_t place[]; /* {M,F,A,{File,Line}} of the caller, with its atoms spelled out; place_len 0: unknown */
 };
 
+/*
+ * A port, or a process of another node. Its own node gives the process the same number; only the node that reports the
+ * link knows what `channel` stands for.
+ */
+struct life_away {
+    uint64_t id;      /* as of a tracee; 0: none */
+    uint32_t channel; /* 0: a port */
+};
+
 struct death;
 
 struct life {
@@ -35,10 +44,13 @@ struct life {
     uint8_t arity;                /* arity of `initial` */
     uint64_t parent;              /* 0: unknown */
     struct life_exit *own, *sent; /* own: its call of exit/1 or raise/3; sent: exit/2 to the process; NULL: none */
-    uint64_t down;                /* the process whose 'DOWN' this process received last; 0: none */
-    bool gets_name;               /* the process was started with a name, under which it registers itself */
-    bool bereaved;       /* the process has survived the exit of a linked process, or has sent an exit signal */
-    struct death *death; /* set by deaths.c; NULL: the process has not ended */
+    /* The process whose 'DOWN' this process received last, and its node; 0: none. */
+    uint64_t down;
+    const struct event_node *down_node;
+    struct life_away away; /* the last link to something whose exit the node does not report */
+    bool gets_name;        /* the process was started with a name, under which it registers itself */
+    bool bereaved;         /* the process has survived the exit of a linked process, or has sent an exit signal */
+    struct death *death;   /* set by deaths.c; NULL: the process has not ended */
     /* Private to lives.c: */
     uint32_t links, older, newer;
 };

@@ -191,10 +191,27 @@ int64_t death_after(const struct death *x, int64_t mono_ns)
     return MAX(mono_ns - x->mono_ns, 0);
 }
 
-bool death_has_child(const struct death *x, const struct tracee *who)
+void death_put_node(struct buf *to, const struct death *x, const struct event_node *node)
+{
+    if (node == x->node)
+        return;
+    buf_str(to, safe_view(node->name));
+    buf_char(to, ' ');
+}
+
+void death_put_away(struct buf *to, const struct death *x)
+{
+    if (x->away.channel)
+        buf_printf(to, "<%u.%u.%u> of another node", x->away.channel, ETW_PID_NUMBER(x->away.id),
+                   ETW_PID_SERIAL(x->away.id));
+    else
+        buf_printf(to, "#Port<0.%llu>", (unsigned long long)(x->away.id & ~ETW_TRACEE_PORT));
+}
+
+bool death_has_child(const struct death *x, const struct event_node *node, const struct tracee *who)
 {
     for (const struct death *child = x->first; child; child = child->next)
-        if (child->who.id == who->id)
+        if (child->node == node && child->who.id == who->id)
             return true;
     return false;
 }

@@ -53,7 +53,11 @@ bool death_put_place(const struct death_view *v, struct buf *to, const struct de
 void death_put_group(const struct death_view *v, struct buf *to, const struct death_group *g);
 /* Returns the time from the exit to one of its consequences, at least 0. */
 int64_t death_after(const struct death *x, int64_t mono_ns);
+/* Prints the name of a node and a blank, if the process is on another node than the exit. */
+void death_put_node(struct buf *to, const struct death *x, const struct event_node *node);
+/* Prints x->away: the port, or the process of another node. */
+void death_put_away(struct buf *to, const struct death *x);
 /* Returns true if the exit of process `who` is one of the exits that `x` has caused. */
-bool death_has_child(const struct death *x, const struct tracee *who);
+bool death_has_child(const struct death *x, const struct event_node *node, const struct tracee *who);
 
 #endif

@@ -65,6 +65,13 @@ static void put_who(struct death_view *v, struct edge *line, const struct death 
     put_cut(line, PAINT_PID, buf_view(&v->cell), SIZE_MAX);
 }
 
+static void put_node(struct death_view *v, struct edge *line, const struct death *x, const struct event_node *node)
+{
+    buf_clear(&v->cell);
+    death_put_node(&v->cell, x, node);
+    put_cut(line, PAINT_NODE, buf_view(&v->cell), SIZE_MAX);
+}
+
 static void put_after(struct death_view *v, struct edge *line, const struct death *x, int64_t mono_ns)
 {
     put_text(line, " (");
@@ -108,8 +115,14 @@ static void put_cause(struct death_view *v, struct buf *to, const struct death *
         return;
     case DEATH_SIGNAL:
         buf_puts(to, x->key.killed ? "by " : "exit signal of ");
-        if (x->by.text_len)
-            death_put_process(to, &x->by);
+        if (!x->by.text_len)
+            break;
+        death_put_node(to, x, x->by_node);
+        death_put_process(to, &x->by);
+        if (x->away.id) {
+            buf_puts(to, " to ");
+            death_put_away(to, x);
+        }
         break;
     case DEATH_EXIT:
     case DEATH_ERROR:
@@ -126,8 +139,13 @@ static void put_cause(struct death_view *v, struct buf *to, const struct death *
     }
     const size_t from = to->len;
     buf_puts(to, in);
-    if (!death_put_place(v, to, x))
-        to->len = from;
+    if (death_put_place(v, to, x))
+        return;
+    to->len = from;
+    if (x->cause != DEATH_UNKNOWN || !x->away.id)
+        return;
+    buf_puts(to, "; it was linked to ");
+    death_put_away(to, x);
 }
 
 /* ---- what followed ---- */
@@ -140,8 +158,10 @@ struct below {
 
 static bool is_told(const struct death *x, const struct death_heir *h)
 {
-    return !death_has_child(x, &h->who) && !(x->cause == DEATH_SIGNAL && x->by.id == h->who.id) &&
-           !(x->again.by_known && x->again.by.id == h->who.id);
+    if (death_has_child(x, h->node, &h->who))
+        return false;
+    return h->node != x->node || (!(x->cause == DEATH_SIGNAL && x->by_node == h->node && x->by.id == h->who.id) &&
+                                  !(x->again.by_known && x->again.by.id == h->who.id));
 }
 
 static size_t count_below(const struct death *x)
@@ -183,8 +203,9 @@ static void put_child(struct below *b, const struct death *child)
         put_text(&line, ways[child->cause]);
     }
     put_text(&line, " -> ");
+    put_node(v, &line, b->x, child->node);
     put_who(v, &line, child);
-    put_after(v, &line, b->x, child->mono_ns);
+    put_after(v, &line, b->x, death_time(b->x, child->node, child->mono_ns, child->wall_ns));
     if (!exit_reason_same(&child->key, &b->x->key)) {
         put_text(&line, child->cause == DEATH_EXIT ? ", then " : " ");
         put_reason(v, &line, child, SIZE_MAX);
@@ -200,6 +221,7 @@ static void put_heir(struct below *b, const struct death_heir *h)
     struct edge line = begin_below(b);
 
     put_text(&line, h->monitor ? "monitor -> " : "link -> ");
+    put_node(b->v, &line, b->x, h->node);
     put_process(b->v, &line, &h->who);
     put_after(b->v, &line, b->x, h->mono_ns);
     put_text(&line, h->monitor ? "" : ", traps exits");

@@ -102,7 +102,7 @@ static void diedcsv_put(const void *data, size_t number UNUSED, size_t column, s
         break;
     case AFTER:
         if (x->parent)
-            print_us(&cell->text, death_after(x->parent, x->mono_ns));
+            print_us(&cell->text, death_after(x->parent, death_time(x->parent, x->node, x->mono_ns, x->wall_ns)));
         break;
     case REACHED:
         print_u64(&cell->text, x->nheirs + x->more_heirs);

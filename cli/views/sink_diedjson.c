@@ -41,6 +41,13 @@ static void member_reason(struct death_view *v, struct buf *to, const struct eve
     member_safe(to, "reason", v->cell.data, v->cell.len);
 }
 
+/* Writes the node of a process that is on another node than the exit. */
+static void member_node(struct buf *to, const struct death *x, const struct event_node *node)
+{
+    if (node != x->node)
+        member_safe(to, "node", safe_view(node->name).at, safe_view(node->name).len);
+}
+
 static void member_heirs(struct buf *to, const struct death *x)
 {
     if (!x->nheirs)
@@ -50,6 +57,7 @@ static void member_heirs(struct buf *to, const struct death *x)
         const struct death_heir *h = &x->heirs[i];
         json_begin_object(to);
         json_put_text(to, "by", h->monitor ? "monitor" : "link");
+        member_node(to, x, h->node);
         members_of(to, &h->who, "pid", "name");
         member_us(to, "after_us", death_after(x, h->mono_ns));
         json_end_object(to);
@@ -88,9 +96,16 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     json_put_text(to, "cause", death_causes[x->cause]);
     if (x->cause == DEATH_SIGNAL)
         members_of(to, &x->by, "by", "by_name");
+    if (x->cause == DEATH_SIGNAL && x->by_node && x->by_node != x->node)
+        member_safe(to, "by_node", safe_view(x->by_node->name).at, safe_view(x->by_node->name).len);
     buf_clear(&v->cell);
     if (death_put_place(v, &v->cell, x))
         member_safe(to, "in", v->cell.data, v->cell.len);
+    buf_clear(&v->cell);
+    if (x->away.id && (x->cause == DEATH_UNKNOWN || x->cause == DEATH_SIGNAL)) {
+        death_put_away(&v->cell, x);
+        member_safe(to, "linked_to", v->cell.data, v->cell.len);
+    }
     member_heirs(to, x);
     member_again(to, x);
     if (!x->first)
@@ -98,7 +113,8 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     json_put_array(to, "caused");
     for (const struct death *child = x->first; child; child = child->next) {
         json_begin_object(to);
-        member_us(to, "after_us", death_after(x, child->mono_ns));
+        member_us(to, "after_us", death_after(x, death_time(x, child->node, child->mono_ns, child->wall_ns)));
+        member_node(to, x, child->node);
         members_of_death(v, to, child);
         json_end_object(to);
     }

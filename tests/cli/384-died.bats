@@ -157,6 +157,39 @@ END
     assert_line --regexp "^  └ restarted by $pid\(dying_sup\) $after$"
 }
 
+@test "an exit signal through a port names who told the port to exit" {
+    traced -- 'dying:port()'
+    assert_success
+    assert_line --regexp "^$time $pid\(dying_owner\) exit closed, exit signal of $pid\(dying_closer\) to #Port<0\.[0-9]+> in dying:"
+}
+
+# bats test_tags=each
+@test "links, monitors and exit signals between two traced nodes name the nodes; with one, the other one is unknown" {
+    local first=$NODE
+    live_own other -kernel logger_level critical
+    local tell="true = net_kernel:connect_node('$first')"
+    traced -n "$first" -- "$tell, erpc:call('$first', dying, between, ['$NODE']), erpc:call('$first', dying, sent_between, ['$NODE'])"
+    assert_success
+    assert_line --regexp "^$time $NODE $pid\(dying_far\) exit oops, own exit in dying:"
+    assert_line --regexp "^  [├└] link -> $first $pid\(dying_linked\) $after$"
+    assert_line --regexp "^  [├└] link -> $first $pid\(dying_trap\) $after, traps exits$"
+    assert_line --regexp "^  [├└] monitor -> $first $pid\(dying_watch\) $after$"
+    assert_line --regexp "^  [├└] monitor -> $first $pid\(dying_reader\) $after$"
+    assert_line --regexp "^$time $first $pid\(dying_victim\) exit sent, exit signal of $NODE $pid"
+    traced --json -n "$first" -- "erpc:call('$first', dying, between, ['$NODE']), erpc:call('$first', dying, sent_between, ['$NODE'])"
+    jq -es --arg first "$first" 'map(select(.name == "dying_far"))[0] | .caused[0].node == $first and .caused[0].name == "dying_linked" and
+        ([.reached[] | select(.node == $first).name] | sort) == ["dying_reader", "dying_trap", "dying_watch"]' "$OUT"
+    jq -es --arg node "$NODE" 'map(select(.name == "dying_victim"))[0] | .cause == "signal" and .by_node == $node' "$OUT"
+    # Only the node on which they exit is traced.
+    etrace_start died -n "$first"
+    until_true 30 grep -q 'Ctrl-C stops' "$ERR"
+    node_eval "$first" "dying:between('$NODE'), dying:sent_between('$NODE')"
+    until_true 30 grep -q dying_victim "$OUT"
+    trace_end
+    assert_line --regexp "^$time $pid\(dying_linked\) exit oops, cause unknown; it was linked to $pid of another node$"
+    assert_line --regexp "^$time $pid\(dying_victim\) exit sent, cause unknown$"
+}
+
 @test "the exits of several nodes have the names of the nodes" {
     local first=$NODE
     live_own other -kernel logger_level critical

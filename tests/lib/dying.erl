@@ -3,7 +3,8 @@
 %% chain of linked processes with a monitor.
 -module(dying).
 -behaviour(supervisor).
--export([start/0, stop/0, crash/0, leave/1, leave_often/2, kill/0, chain/1, call_a_killed_one/0, normal/1]).
+-export([start/0, stop/0, crash/0, leave/1, leave_often/2, kill/0, chain/1, call_a_killed_one/0, normal/1, port/0, between/1, sent_between/1]).
+-export([far/0]). % called from another node
 -export([init/1, start_server/0, serve/1, wait/0]).
 
 start() ->
@@ -92,5 +93,43 @@ asked(Server) ->
         {_, 1} -> ok;
         _ -> timer:sleep(1), asked(Server)
     end.
+
+%% A process opens a port, and another one tells the port to exit.
+port() ->
+    Self = self(),
+    Owner = spawn(fun() -> register(dying_owner, self()), Self ! {port, open_port({spawn, "cat"}, [])}, wait() end),
+    receive {port, Port} -> ok end,
+    spawn(fun() -> register(dying_closer, self()), exit(Port, closed), wait_for(Owner) end),
+    wait_for(Owner).
+
+wait_for(Pid) ->
+    Ref = monitor(process, Pid),
+    receive {'DOWN', Ref, process, _, _} -> ok end.
+
+%% A process on another node exits. One is linked to it here, one traps the exit, and two monitor it, by its pid and name.
+between(Node) ->
+    Far = erpc:call(Node, ?MODULE, far, []),
+    Self = self(),
+    Begin = fun(Name, Fun) ->
+        Pid = spawn(fun() -> register(Name, self()), Fun(), Self ! ready, receive never -> ok; M when element(1, M) =/= ready -> ok end end),
+        receive ready -> Pid end
+    end,
+    Pids = [Begin(dying_linked, fun() -> link(Far) end), Begin(dying_trap, fun() -> process_flag(trap_exit, true), link(Far) end),
+        Begin(dying_watch, fun() -> monitor(process, Far) end), Begin(dying_reader, fun() -> monitor(process, {dying_far, Node}) end)],
+    Far ! {leave, oops},
+    gone(Pids).
+
+far() ->
+    Self = self(),
+    Pid = spawn(fun() -> register(dying_far, self()), Self ! ready, receive {leave, Reason} -> exit(Reason) end end),
+    receive ready -> Pid end.
+
+%% A process on another node sends an exit signal to one here.
+sent_between(Node) ->
+    Self = self(),
+    Victim = spawn(fun() -> register(dying_victim, self()), Self ! ready, wait() end),
+    receive ready -> ok end,
+    erpc:call(Node, erlang, apply, [fun erlang:exit/2, [Victim, sent]]),
+    gone([Victim]).
 
 normal(N) -> gone([spawn(fun() -> ok end) || _ <- lists:seq(1, N)]).
