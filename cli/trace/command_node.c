@@ -30,7 +30,12 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
         return false;
     }
     const struct node_opts *n = o->node;
-    const bool named = n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach || n->ssh;
+    if (n->ssh) {
+        err_set(e, ERR_USAGE, "--ssh does not go with -- COMMAND: etrace starts the command on this host");
+        err_hint(e, "start it there, and trace its node: etrace --ssh %.100s -n NODE", n->ssh);
+        return false;
+    }
+    const bool named = n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach;
     if (!TOGETHER(e, KNOWN(COMMAND, true), KNOWN(NODE, named)))
         return false;
     ok = target_init(&target, o->node, NULL, e);

@@ -228,8 +228,28 @@ static bool reject_answer(struct err *e)
     return err_set(e, ERR_RUN, "the node's answer about its connections is malformed");
 }
 
-static bool take_names(struct peers *ps, struct etf *r, enum peer_wish wish, struct err *e)
+static const char *host_of(const char *name)
 {
+    return name + strcspn(name, "@");
+}
+
+/* With --ssh, warns of a node on another host than the one that has listed it: ssh reaches only the nodes of its host.
+ */
+static bool is_elsewhere(const struct peer *lister, const char *name, enum peer_wish wish)
+{
+    const struct peers *ps = lister->peers;
+
+    if (!ps->node->ssh || !strcmp(host_of(name), host_of(peer_name(lister))))
+        return false;
+    if (wish == PEER_CLUSTER)
+        ctx_warn(ps->ctx, "not traced: %s is on another host than %s, and --ssh reaches only the nodes of its host",
+                 name, peer_name(lister));
+    return true;
+}
+
+static bool take_names(struct peer *lister, struct etf *r, enum peer_wish wish, struct err *e)
+{
+    struct peers *ps = lister->peers;
     struct node_opts theirs = *ps->node;
     struct raw name;
     size_t n;
@@ -244,7 +264,7 @@ static bool take_names(struct peers *ps, struct etf *r, enum peer_wish wish, str
         if (is_known(ps, name))
             continue;
         char *text = mem_strndup(raw_view(name).at, name.len);
-        bool ok = start_peer(ps, &theirs, text, wish, e);
+        bool ok = is_elsewhere(lister, text, wish) || start_peer(ps, &theirs, text, wish, e);
         free(text);
         if (!ok)
             return false;
@@ -284,7 +304,7 @@ static void take_list(struct peer *p)
     ps->own_cookie = p->own_cookie;
     etf_open(&r, p->listed.data, p->listed.len);
     bool ok = peer_answer(p, &e) && (etf_get_tuple(&r, 2) || reject_answer(&e)) &&
-              take_names(ps, &r, PEER_CLUSTER, &e) && take_names(ps, &r, PEER_HIDDEN, &e);
+              take_names(p, &r, PEER_CLUSTER, &e) && take_names(p, &r, PEER_HIDDEN, &e);
     if (ok)
         enter_up(p);
     else
@@ -292,11 +312,6 @@ static void take_list(struct peer *p)
 }
 
 /* ---- sessions ---- */
-
-static const char *host_of(const char *name)
-{
-    return name + strcspn(name, "@");
-}
 
 static void handle_ready(struct peer *p)
 {

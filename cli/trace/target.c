@@ -96,9 +96,6 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
     }
     if (o->ssh && !ssh_check(o->ssh, e))
         return false;
-    if (o->ssh && o->cluster)
-        return err_set(e, ERR_USAGE,
-                       "--ssh reaches the nodes of one host, and --cluster those of others: use only one");
     if (!o->port && !o->os_pid && !o->cluster && !o->ssh && o->nodes.count < 2)
         t->node.port = port_of_environment();
     if (cookie_is_typed(o->cookie_file)) {

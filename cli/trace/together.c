@@ -57,8 +57,8 @@ const struct together together_rows[] = {
     {BIT(COOKIE_INPUT) | BIT(FILE_INPUT), 0, "--cookie-file - and --file - both read standard input: use only one",
      NULL},
     {BIT(COMMAND) | BIT(NODE), 0,
-     "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster, --reattach and --ssh are "
-     "not allowed",
+     "etrace finds the node of a command itself: -n, -p, --port, --cookie-file, --cluster and --reattach are not "
+     "allowed",
      NULL},
 };
 const size_t together_count = ARRAY_LEN(together_rows);

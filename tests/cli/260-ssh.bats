@@ -196,8 +196,7 @@ FAR='
         # A key in the shell logs in to no other host.
         "$ETRACE_BIN" __complete trace --ssh app@far "lists:s" || true
         is "$(far root grep -c "Accepted publickey" /tmp/sshd.log)" 3
-        has "$(e app@far --cluster lists:seq/2)" "--ssh reaches the nodes of one host, and --cluster those of others"
-        has "$(e app@far lists:seq/2 -- true)" "--reattach and --ssh are not allowed"
+        has "$(e app@far lists:seq/2 -- true)" "--ssh does not go with -- COMMAND: etrace starts the command on this host"
         # A node that comes back is reached through the same ssh.
         "$ETRACE_BIN" --ssh app@far -n shop --reattach lists:seq/2 >out 2>err </dev/null &
         E=$!
@@ -210,6 +209,45 @@ FAR='
         kill -INT "$E"
         wait "$E" || true
         await far_no_mux'
+}
+
+# bats test_tags=long
+@test "--cluster traces the nodes of the host of ssh, and names those of other hosts" {
+    alone "$FAR"'
+        far_begin
+        far_dist="-connect_all false" # no node of the cluster connects to three, whose host has no address
+        far_node app -sname one -eval "$beat."
+        far_node app -sname two -eval "true = net_kernel:connect_node(one@far), $beat."
+        far_node app -sname three@elsewhere -eval "true = net_kernel:connect_node(one@far)."
+        said=$(e app@far -n one --cluster --expect "node == one@far" --expect "node == two@far" lists:seq/2)
+        has "$said" "two@far "
+        has "$said" "not traced: three@elsewhere is on another host than one@far"
+        is "$(grep -c elsewhere <<<"$said")" 1
+        far_no_mux'
+}
+
+# bats test_tags=long
+@test "a configuration with ControlMaster, and a jump host, work" {
+    alone "$FAR"'
+        far_begin
+        far_node app -sname shop -eval "$beat."
+        own=$(mktemp -d /tmp/own.XXXXXX) # ssh adds to this path, and the path of a socket has a limit
+        printf "    %s\n" "ControlMaster auto" "ControlPath $own/%n" "ControlPersist 60" >>"$FAR_HOME/config"
+        # The connections of etrace are its own: it leaves no master behind, and one of the user stays.
+        has "$(e app@far --limit 1 lists:seq/2)" "lists:seq(1, 3)"
+        [[ -z $(ls "$own") ]]
+        ssh app@far true
+        has "$(e app@far --limit 1 lists:seq/2)" "lists:seq(1, 3)"
+        far_no_mux
+        ssh -O check app@far
+        ssh -O exit app@far
+        nsenter --target "$CONTAINER_PID" --all --root --wd "$ETRACE_SSHD/sshd" -f /app/sshd_config -o Port=2222 -o ListenAddress=127.0.0.1
+        printf "%s\n" "Host behind" "    HostName 127.0.0.1" "    Port 2222" "    HostKeyAlias far" "    UserKnownHostsFile $FAR_HOME/known_hosts" \
+            "    IdentityFile $FAR_HOME/key" "    IdentitiesOnly yes" "    ProxyJump app@far" >>"$FAR_HOME/config"
+        has "$(e app@behind --limit 1 lists:seq/2)" "lists:seq(1, 3)"
+        ssh -O exit app@far || true # the master of the jump
+        rm -r "$own"
+        far_no_mux'
 }
 
 # bats test_tags=long
