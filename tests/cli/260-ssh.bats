@@ -8,7 +8,8 @@ load ../lib/alone
 
 setup_file() {
     ETRACE_SSHD=$("$ETRACE_ROOT/tests/sshd")
-    export ETRACE_SSHD
+    ETRACE_BUSYBOX=$("$ETRACE_ROOT/tests/busybox")
+    export ETRACE_SSHD ETRACE_BUSYBOX
 }
 
 FAR='
@@ -247,6 +248,21 @@ FAR='
         has "$(e app@behind --limit 1 lists:seq/2)" "lists:seq(1, 3)"
         ssh -O exit app@far || true # the master of the jump
         rm -r "$own"
+        far_no_mux'
+}
+
+# bats test_tags=long
+@test "the other host may have only the shell and the programs of busybox" {
+    alone "$FAR"'
+        BUSYBOX=$ETRACE_BUSYBOX
+        far_begin
+        has "$(ssh app@far "readlink /proc/\$\$/exe; grep --help 2>&1")" "/app/busybox/busybox"
+        far_node app -sname shop -eval "$beat."
+        far_node app -sname two -eval "$beat."
+        has "$(e app@far -n shop --limit 1 lists:seq/2)" "lists:seq(1, 3)"
+        said=$(e app@far nodes)
+        has "$said" "shop@far "
+        has "$said" "two@far "
         far_no_mux'
 }
 

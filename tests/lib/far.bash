@@ -4,7 +4,8 @@
 # its own processes, network, name and file system make another host. Nothing listens for ssh: ssh runs `sshd -i` in the
 # container (ProxyCommand). A script `ssh` in front of PATH passes the configuration of the test to the system's ssh.
 #
-#   far_begin [SSHD-OPTION...]   starts the host far, whose users are root, app and other; with a line of sshd_config each
+#   far_begin [SSHD-OPTION...]   starts the host far, whose users are root, app and other; with a line of sshd_config each.
+#                                With BUSYBOX, the path of a busybox, their shell and all its programs are of busybox
 #   far_node USER ERL-OPTIONS    starts a node there, with epmd. `far_dist` has options for all, and
 #                                HOME_OF_NODE is the home directory of the next one
 #   far USER COMMAND...          runs a command there
@@ -20,19 +21,27 @@ far_dist=
 far_user() { case $1 in root) echo 0 ;; app) echo 64001 ;; other) echo 64002 ;; esac; }
 
 far_begin() {
-    local user uid option sshd=$ETRACE_SSHD
+    local user uid option sshd=$ETRACE_SSHD shell=/bin/sh
     mkdir -p "$FAR_HOME/bin" tmp
     ssh-keygen -q -t ed25519 -N '' -f "$FAR_HOME/host"
     ssh-keygen -q -t ed25519 -N '' -f "$FAR_HOME/key"
     container_make far
     [[ $sshd == /usr/sbin ]] || container_bind "${sshd%/usr/sbin}"
     mkdir -p "$ROOT/run/sshd"
+    if [[ ${BUSYBOX:-} ]]; then
+        mkdir "$ROOT/app/busybox"
+        cp "$BUSYBOX" "$ROOT/app/busybox/busybox"
+        "$BUSYBOX" --install -s "$ROOT/app/busybox"
+        for option in "$ROOT/app/busybox"/*; do [[ ! -L $option ]] || ln -sf busybox "$option"; done
+        set -- "$@" 'SetEnv PATH=/app/busybox'
+        shell=/app/busybox/sh
+    fi
     for user in root app other; do
         uid=$(far_user "$user")
         mkdir "$ROOT/app/$user"
         (umask 077 && printf 'cookie_of_%s' "$user" >"$ROOT/app/$user/.erlang.cookie")
         chown -R "$uid:$uid" "$ROOT/app/$user"
-        echo "$user:x:$uid:$uid::/app/$user:/bin/sh" >>"$FAR_HOME/passwd"
+        echo "$user:x:$uid:$uid::/app/$user:$shell" >>"$FAR_HOME/passwd"
         echo "$user:*:1::::::" >>"$FAR_HOME/shadow"
     done
     echo 'sshd:x:64000:64000::/:/bin/false' >>"$FAR_HOME/passwd"
