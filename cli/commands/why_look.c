@@ -139,6 +139,9 @@ static void add_top(struct why_samples *s, const struct look_frame *f, bool runn
     s->tops[i].waiting += waiting;
 }
 
+/* A queue whose messages come in bursts loses some between two looks: less than this part, 1/100, is no fall. */
+#define FALL_PART 100
+
 void why_sample(struct why_samples *s, const struct why_look *look)
 {
     const struct why_row *x = &look->chain[0];
@@ -154,7 +157,7 @@ void why_sample(struct why_samples *s, const struct why_look *look)
         s->from = look->at;
         s->queue_least = s->queue_most = x->queue;
     }
-    s->queue_fell |= x->queue < s->last.queue;
+    s->queue_fell |= x->queue < s->last.queue - s->last.queue / FALL_PART;
     s->memory_fell |= x->memory < s->last.memory;
     s->queue_least = MIN(s->queue_least, x->queue);
     s->queue_most = MAX(s->queue_most, x->queue);

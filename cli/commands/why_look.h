@@ -71,7 +71,8 @@ struct why_samples {
     unsigned looks, silent, running, nif, collecting, suspended, queued;
     int64_t queue_least, queue_most;
     /*
-     * The figure was once lower than at the look before, so its growth from the first to the last look is not steady.
+     * The figure was once lower than at the look before, the queue by a hundredth at least, so its growth from the
+     * first to the last look is not steady.
      */
     bool queue_fell, memory_fell;
     int64_t minor, major; /* numbers of collections; `major` is a lower bound */

@@ -79,6 +79,20 @@ static const char *taken(int n)
     return why_causes[why_cause_of(&l, &s)];
 }
 
+/* Returns whether the queue has fallen, if a look finds `to` messages after one that found `from`. */
+static bool falls(int64_t from, int64_t to)
+{
+    struct why_samples s = {0};
+    struct why_look l = {.n = 1, .cycle = -1};
+
+    snprintf(l.chain[0].answer, sizeof(l.chain[0].answer), "known");
+    l.chain[0].queue = from;
+    why_sample(&s, &l);
+    l.chain[0].queue = to;
+    why_sample(&s, &l);
+    return s.queue_fell;
+}
+
 static void test_busiest(void)
 {
     struct why_look l = {.n = 1, .cycle = -1};
@@ -119,6 +133,8 @@ int main(void)
     is_text(untold("late"), "idle", "waits for a process that it did not name in time: its queue is not the cause");
     is_text(untold("many"), "idle", "the same with too many links and monitors");
 
+    ok(!falls(4700, 4690) && !falls(50, 51), "a queue that loses less than a hundredth has not fallen");
+    ok(falls(4700, 4600) && falls(50, 49), "one that loses more has");
     is_text(taken(0), "unmatched", "messages arrive, and the queue grows by all of them");
     is_text(taken(3), "unmatched", "the same, but the counts do not begin at the same time");
     is_text(taken(50), "scans", "it takes messages from behind others");
