@@ -84,6 +84,7 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
 
     of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
                             .terms = (enum terms_style)view->terms};
+    ctx_let_die(ctx, true); /* looking for checkpoints and for a time may take long */
     bool ok = recordings_open(&files, paths, &e);
     if (ok) {
         const enum source_got got = source_next(files.source, &item, -1, &e);
@@ -97,6 +98,7 @@ static int browse_files(struct ctx *ctx, const struct texts *paths, const struct
     if (ok)
         choose_part(&of, &files);
     recordings_close(&files);
+    ctx_let_die(ctx, false);
     ok = ok && browse_filter_set(&filter, NULL, &of.filter, &none, &e);
     buf_puts(&title, paths->items[0]);
     if (paths->count > 1)

@@ -42,8 +42,8 @@ bool recgrow_open(struct recgrow *g, const char *path, struct err *e)
     if (g->fd < 0)
         return err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
     begin_blocks(g);
-    if (g->begun)
-        recseek_grow(&g->seek);
+    while (g->begun && !recseek_grow(&g->seek))
+        ;
     g->writes = !g->seek.finished && is_locked(g);
     g->grown_at = loop_now();
     return true;
@@ -76,8 +76,8 @@ enum recgrow_news recgrow_look(struct recgrow *g)
         return RECGROW_REPLACED;
     if (!g->begun)
         begin_blocks(g);
-    if (g->begun && (uint64_t)own.st_size != size)
-        recseek_grow(&g->seek);
+    if (g->begun && (g->behind || (uint64_t)own.st_size != size))
+        g->behind = !recseek_grow(&g->seek);
     if (g->seek.size != size)
         g->grown_at = loop_now();
     if (g->seek.whole > whole) {

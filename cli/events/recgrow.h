@@ -13,6 +13,7 @@ struct recgrow {
     int fd;
     struct recseek seek;
     bool begun;       /* the file has its header, and `seek` is open */
+    bool behind;      /* the last look has not read all headers */
     bool writes;      /* somebody seems to write the file */
     int64_t grown_at; /* loop_now() time of the last growth */
 };
@@ -29,7 +30,9 @@ enum recgrow_news {
 bool recgrow_open(struct recgrow *g, const char *path, struct err *e);
 void recgrow_close(struct recgrow *g);
 
-/* Reads the headers of the blocks that came since the last call. Returns what has changed. */
+/*
+ * Reads headers of the blocks that came since the last call, as many as take a moment. Returns what has changed.
+ */
 enum recgrow_news recgrow_look(struct recgrow *g);
 
 static inline uint64_t recgrow_whole(const struct recgrow *g)

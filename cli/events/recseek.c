@@ -10,6 +10,7 @@
 
 #define PLACES_MAX 65536
 #define PIECE 4096
+#define GROW_BLOCKS 65536
 #define BAD_MAX 16 /* limit for the damaged checkpoints that a search reads; each has up to ETW_MAX_BLOCK bytes */
 
 /* ---- reading blocks ---- */
@@ -153,7 +154,7 @@ static void begin_growth(struct recseek *s)
     }
 }
 
-void recseek_grow(struct recseek *s)
+bool recseek_grow(struct recseek *s)
 {
     struct piece piece = {0};
     struct etw_block b;
@@ -162,13 +163,16 @@ void recseek_grow(struct recseek *s)
     s->size = fstat(s->fd, &st) ? s->size : (uint64_t)st.st_size;
     if (!s->found)
         begin_growth(s);
-    while (piece_head(s, &piece, s->whole, &b)) {
+    for (size_t i = 0; i < GROW_BLOCKS; i++) {
+        if (!piece_head(s, &piece, s->whole, &b))
+            return true;
         if (b.type == ETW_BLOCK_CHECKPOINT && !s->run_over)
             add_place(s, s->whole);
         s->finished = b.type == ETW_BLOCK_FOOTER;
         s->run_over |= s->finished;
         s->whole += sizeof(b) + b.bytes;
     }
+    return false;
 }
 
 size_t recseek_places(struct recseek *s, const uint64_t **ret)

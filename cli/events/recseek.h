@@ -44,9 +44,10 @@ void recseek_close(struct recseek *s);
 size_t recseek_places(struct recseek *s, const uint64_t **ret);
 /*
  * Reads the headers of the blocks that came since the last call, for a file that is still being written. Sets `whole`,
- * and adds the new checkpoints to `places`. Do not call it after recseek_places().
+ * and adds the new checkpoints to `places`. Do not call it after recseek_places(). Returns false if it has read as many
+ * headers as one call may read, so there may be more.
  */
-void recseek_grow(struct recseek *s);
+bool recseek_grow(struct recseek *s);
 /* Finds the last checkpoint before which no event is newer than `newest`. Returns false if there is none. */
 bool recseek_find(struct recseek *s, int64_t newest, struct recseek_place *ret);
 /* Reads the checkpoint at this offset. Returns false if the offset has no checkpoint that a reader can use. */

@@ -277,6 +277,22 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     done
 }
 
+@test "INT and TERM end browse while it looks for the checkpoints of a recording" {
+    local first pid
+    first=$(od -An -tu4 -j24 -N4 shop.etr) # bytes of the first block, which follow 24 of the file's header and 16 of its own
+    head -c $((24 + 16 + first)) shop.etr >long.etr
+    truncate -s 100G long.etr # zeros are empty blocks
+    # Reading the recording alone takes a few thousand bytes.
+    looks() { pid=$(browse_pid) && [[ $(awk '$1 == "rchar:" { print $2 }' "/proc/$pid/io") -gt 1000000 ]]; }
+    for signal in INT TERM; do
+        browse_to_end long.etr
+        until_true 20 looks
+        kill "-$signal" "$pid"
+        await "^status $((128 + $(kill -l "$signal")))$"
+        terminal_end
+    done
+}
+
 @test "a damaged recording shows what is sound, and the end says what is wrong" {
     browse_to_end cut.etr
     await 'event 1 '
