@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../events/recfile.h"
+#include "../ground/command_line.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "browse_growth.h"
@@ -22,7 +23,7 @@ static bool check_paths(const struct texts *paths, struct err *e)
         if (!strcmp(path, "-") || (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))) {
             err_set(e, ERR_USAGE, "%s is no file that can be read more than once",
                     strcmp(path, "-") ? path : "standard input");
-            err_hint(e, "etrace replay %s", path);
+            command_line_hint(e, "etrace replay", path, "");
             return false;
         }
     }

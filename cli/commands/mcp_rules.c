@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "../ground/command_line.h"
 #include "../ground/glob.h"
 #include "../ground/small_file.h"
 #include "../node/find.h"
@@ -155,7 +156,7 @@ static bool refuse_node(const struct mcp_rules *r, const char *name, struct err 
     if (r->nodes.count || r->node->nodes.count)
         err_hint(e, "the user can add the line 'node %s' to the file of --allow", name);
     else
-        err_hint(e, "only nodes of this host are allowed; the user can start the server with -n %s", name);
+        command_line_hint(e, "only nodes of this host are allowed; the user can start the server with -n", name, "");
     return false;
 }
 

@@ -98,6 +98,15 @@ void command_line_begin(struct command_line *c, const char *name, const char *ss
     }
 }
 
+void command_line_hint(struct err *e, const char *before, const char *word, const char *after)
+{
+    struct command_line c = {0};
+
+    command_line_word(&c, word);
+    err_hint(e, "%s%s%s", before, command_line_text(&c), after);
+    command_line_release(&c);
+}
+
 void command_line_clear(struct command_line *c)
 {
     buf_clear(&c->text);

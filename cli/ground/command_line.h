@@ -7,6 +7,7 @@
 #define ETRACE_COMMAND_LINE_H
 
 #include "buf.h"
+#include "err.h"
 
 struct command_line {
     struct buf text; /* owned */
@@ -26,6 +27,11 @@ const char *command_line_text(struct command_line *c); /* valid until the next c
 void command_line_begin(struct command_line *c, const char *name, const char *ssh, const char *node);
 /* Makes later commands name this node as the user typed it. The texts are borrowed until the program ends. */
 void command_line_rename(const char *node, const char *typed);
+/*
+ * Sets the hint of the error to `before`, a blank, the word as in command_line_word(), and `after`. A hint that names
+ * an option or a command with a word of the user, of a file or of another node must use it.
+ */
+void command_line_hint(struct err *e, const char *before, const char *word, const char *after);
 void command_line_clear(struct command_line *c);
 void command_line_release(struct command_line *c);
 

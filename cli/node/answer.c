@@ -6,6 +6,7 @@
 
 #include "../erlang/etf_print.h"
 #include "../erlang/term_print.h"
+#include "../ground/command_line.h"
 #include "session.h"
 #include "vms.h"
 
@@ -247,7 +248,7 @@ static bool set_listed_reason(struct raw reason, size_t arity, struct etf r, str
             err_hint(e, "%s", s->hint);
         hint_near(r, e);
         if (raw_is(reason, "no_module") && strchr(parts[0], '@') && !e->hint[0])
-            err_hint(e, "the name of a node follows -n, as in -n %s", parts[0]);
+            command_line_hint(e, "the name of a node follows -n, as in -n", parts[0], "");
         return true;
     }
     return false;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ground/command_line.h"
 #include "cookies.h"
 #include "find.h"
 #include "handshake.h"
@@ -103,7 +104,7 @@ static void hint_tls(const struct attempt *a, struct err *e)
 
     if (a->place->ospid && find_arguments(a->place->ospid, &args) && *args.optfile == '/' &&
         !access(args.optfile, R_OK))
-        err_hint(e, "--tls-optfile %.200s is the file of the node", args.optfile);
+        command_line_hint(e, "--tls-optfile", args.optfile, " is the file of the node");
     else
         err_hint(e, "--tls-optfile FILE with the node's own ssl_dist_optfile, or --tls-ca, --tls-cert and --tls-key");
 }
@@ -143,8 +144,11 @@ static bool explain_outcome(const struct attempt *a, struct err *e)
     case OUT_OTHER:
         err_set(e, ERR_NODE, "cannot connect to %s: port %d of %s%s belongs to %.255s", name, a->port, host,
                 a->place->by_epmd ? ", the one that epmd reports," : "", a->other);
-        if (!a->place->by_epmd)
-            err_hint(e, "-n %.*s is the node that listens there", (int)strcspn(a->other, "@"), a->other);
+        if (!a->place->by_epmd) {
+            char alive[sizeof a->other];
+            snprintf(alive, sizeof alive, "%.*s", (int)strcspn(a->other, "@"), a->other);
+            command_line_hint(e, "-n", alive, " is the node that listens there");
+        }
         return false;
     case OUT_HANDSHAKE:
         break;

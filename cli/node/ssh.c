@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../ground/command_line.h"
 #include "../ground/mem.h"
 #include "../ground/proc_text.h"
 #include "../ground/spawn.h"
@@ -369,7 +370,7 @@ static bool ssh_failed(struct ssh *s, int status, struct err *e)
     if (ssh_batch && denied)
         err_hint(e, "without a terminal ssh cannot ask for a password: use a key, or ssh-agent");
     else if (unknown)
-        err_hint(e, "ssh %.100s, typed in a terminal, shows the key of the host", s->host);
+        command_line_hint(e, "ssh", s->host, ", typed in a terminal, shows the key of the host");
     e->refused = denied || unknown;
     return false;
 }

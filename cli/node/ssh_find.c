@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../ground/command_line.h"
+
 #define SHOWN 200 /* bytes after which a message lists no more names */
 
 enum epmd_answer ssh_ask_epmd(void *data, struct epmd_names *ret, struct err *e)
@@ -103,7 +105,7 @@ static bool epmd_does_not_tell(const struct ssh_places *s, const char *name, enu
     } else if (a == EPMD_NO_DAEMON) {
         err_set(e, ERR_NODE, "cannot connect to %.255s: %.100s has no process of that name and no epmd (port %d)", name,
                 s->host, epmd_port());
-        err_hint(e, "etrace --ssh %.100s nodes lists the nodes there", s->host);
+        command_line_hint(e, "etrace --ssh", s->host, " nodes lists the nodes there");
     } else if (!e->text[0]) {
         err_set(e, ERR_NODE, "cannot connect to %.255s: port %d of %.100s does not answer as epmd", name, epmd_port(),
                 s->host);
@@ -211,7 +213,7 @@ static bool find_there_process(const struct ssh_places *s, const struct node_tar
     if (vm)
         return find_there_vm(s, vm, p, e);
     err_set(e, ERR_NODE, "%.100s has no process %ld that runs Erlang", s->host, t->ospid);
-    err_hint(e, "etrace --ssh %.100s nodes lists those that do", s->host);
+    command_line_hint(e, "etrace --ssh", s->host, " nodes lists those that do");
     return false;
 }
 
@@ -230,7 +232,7 @@ static bool find_there_port(const struct ssh_places *s, const struct node_target
 static bool several_there(const struct ssh_places *s, const char *text, struct err *e)
 {
     err_set(e, ERR_NODE, "no node was given, and several run on %.100s: %s", s->host, text);
-    err_hint(e, "choose one with -n NODE or -p OSPID; etrace --ssh %.100s nodes lists them", s->host);
+    command_line_hint(e, "choose one with -n NODE or -p OSPID; etrace --ssh", s->host, " nodes lists them");
     return false;
 }
 
@@ -275,9 +277,11 @@ static bool find_there_only(const struct ssh_places *s, struct place *p, struct 
         return vm ? find_there_vm(s, vm, p, e) : find_there_named(s, &target, p, e);
     if (!e->text[0])
         err_set(e, ERR_NODE, "no node was given, and none runs on %.100s", s->host);
-    if (v->count && !e->hint[0])
-        err_hint(e, "%zu process%s there run%s Erlang: etrace --ssh %.100s nodes says why etrace cannot attach",
-                 v->count, PLURAL_ES(v->count), v->count == 1 ? "s" : "", s->host);
+    if (v->count && !e->hint[0]) {
+        snprintf(text, sizeof text, "%zu process%s there run%s Erlang: etrace --ssh", v->count, PLURAL_ES(v->count),
+                 v->count == 1 ? "s" : "");
+        command_line_hint(e, text, s->host, " nodes says why etrace cannot attach");
+    }
     return false;
 }
 

@@ -63,6 +63,21 @@ setup() {
     assert_failure 1
 }
 
+@test "no message puts a name behind an option without quoting it for a shell" {
+    # command_line.h quotes: a user pastes the command, and the name comes from a node, a file or another user.
+    local names='-[nPp]|--(node|os-pid|process|ssh|cookie-file|tls-[a-z]+)|ssh|etrace (--ssh|replay|browse)'
+    run grep -rnPo "\"[^\"]*(?<![\w-])($names) %[.*\d]*s" cli nif --include='*.[ch]'
+    assert_output ''
+}
+
+@test "only these files open a file to write, each as a new file or not through a link" {
+    local files=(cli/faces/repl_history.c cli/ground/out.c cli/trace/child.c cli/trace/demo_node.c)
+    run grep -rlE 'O_CREAT|O_TRUNC|fopen\([^,]*, "[wa]' cli --include='*.[ch]'
+    assert_equal "$(sort <<<"$output")" "$(printf '%s\n' "${files[@]}")"
+    run grep -hE 'O_CREAT|O_TRUNC' "${files[@]}"
+    assert_equal "$(grep -c O_NOFOLLOW <<<"$output")" "${#lines[@]}"
+}
+
 @test "only ground/thread.c starts threads, so no thread takes signals" {
     run grep -rl 'pthread_create' "$ETRACE_ROOT/cli"
     assert_output "$ETRACE_ROOT/cli/ground/thread.c"

@@ -312,7 +312,8 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     assert_failure 2
     assert_line -n 0 'etrace: no recording given'
     terminal 80 20 "TERM=dumb $ETRACE_BIN browse messages.etr
-        for file in - /dev/zero $ETRACE_BIN; do $ETRACE_BIN browse \$file; done
+        ln -sf /dev/zero 'a;b'
+        for file in - /dev/zero 'a;b' $ETRACE_BIN; do $ETRACE_BIN browse \"\$file\"; done
         echo end
         exec sleep 1000"
     await '^end$'
@@ -320,6 +321,7 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     assert_line 'etrace: browse needs a terminal; etrace replay shows recordings without one'
     assert_line 'etrace: /dev/zero is no file that can be read more than once'
     assert_line 'hint: etrace replay /dev/zero'
+    assert_line "hint: etrace replay 'a;b'"
     assert_line 'etrace: standard input is no file that can be read more than once'
     assert_line --partial 'is not a recording of etrace'
 }

@@ -164,6 +164,16 @@ while True:
     grep -q 'is not a node name' "$ERR"
 }
 
+@test "the commands of hints quote the names of nodes and files for a shell" {
+    /usr/bin/python3 "$ETRACE_ROOT/tests/lib/stranger.py" "$BATS_TEST_TMPDIR/heard" '$(touch${IFS}owned)' </dev/null 3>&- &
+    FAKE=$!
+    until_true 20 test -s "$BATS_TEST_TMPDIR/heard"
+    plain -n other --port "$(<"$BATS_TEST_TMPDIR/heard")" work:one/1
+    grep -qF "hint: -n '\$(touch\${IFS}owned)' is the node that listens there" "$ERR" || fail "$(<"$ERR")"
+    plain ls -n "$NODE" "'\$(id)@x':_"
+    grep -qF "as in -n '\$(id)@x'" "$ERR" || fail "$(<"$ERR")"
+}
+
 # Prints the candidates that a shell would get.
 offered() { "$ETRACE_BIN" __complete "$@" 2>/dev/null; }
 

@@ -109,6 +109,14 @@ static bool is_written(const char *word, const char *wanted)
     return is;
 }
 
+static bool is_hinted(const char *word, const char *wanted)
+{
+    struct err e = {0};
+
+    command_line_hint(&e, "try -n", word, " now");
+    return !strcmp(e.hint, wanted);
+}
+
 int main(void)
 {
     bool same = true, shown = true;
@@ -122,5 +130,6 @@ int main(void)
     ok(is_written("shop@h1", " shop@h1"), "a plain word has no quotes");
     ok(is_written("recv(_)", " 'recv(_)'"), "a word with a parenthesis has quotes");
     ok(is_written("it's", " 'it'\\''s'"), "a quote ends the quotes for a moment");
+    ok(is_hinted("a", "try -n a now") && is_hinted("$(id)", "try -n '$(id)' now"), "a hint quotes the word");
     return tap_end();
 }
