@@ -282,13 +282,64 @@ static void late_remove(struct request_pairs *p, uint32_t i)
     p->nlate--;
 }
 
+/* ---- the requests of a caller ---- */
+
+/* Returns the newest request in the list of a caller. */
+static uint32_t waiting_newest(const struct request_pairs *p, uint64_t caller, unsigned node)
+{
+    for (uint32_t step = 0, i; (i = table_next(&p->by_caller, hash_tracee(caller, node), &step)) != TABLE_NONE;)
+        if (p->items[i].caller.id == caller && p->items[i].caller_node == node)
+            return i;
+    return REQUEST_NONE;
+}
+
+/* Adds the request to the list of its caller, if the caller may stop waiting for it. */
+static void waiting_add(struct request_pairs *p, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    if (r->waits || !r->caller.id || !(r->asked.known || r->arrived.known) || r->caller_gone || r->infinite ||
+        r->got.known || r->gave_up.known)
+        return;
+    const uint32_t hash = hash_tracee(r->caller.id, r->caller_node);
+    const uint32_t newest = waiting_newest(p, r->caller.id, r->caller_node);
+    if (newest != REQUEST_NONE) {
+        table_remove(&p->by_caller, hash, newest);
+        p->items[newest].newer_of_caller = i;
+    }
+    table_add(&p->by_caller, hash, i);
+    r->older_of_caller = newest;
+    r->newer_of_caller = REQUEST_NONE;
+    r->waits = true;
+}
+
+static void waiting_remove(struct request_pairs *p, uint32_t i)
+{
+    struct request *r = &p->items[i];
+
+    if (!r->waits)
+        return;
+    const uint32_t hash = hash_tracee(r->caller.id, r->caller_node);
+    if (r->older_of_caller != REQUEST_NONE)
+        p->items[r->older_of_caller].newer_of_caller = r->newer_of_caller;
+    if (r->newer_of_caller != REQUEST_NONE) {
+        p->items[r->newer_of_caller].older_of_caller = r->older_of_caller;
+    } else {
+        table_remove(&p->by_caller, hash, i);
+        if (r->older_of_caller != REQUEST_NONE)
+            table_add(&p->by_caller, hash, r->older_of_caller);
+    }
+    r->waits = false;
+}
+
+/* ---- the end of a request ---- */
+
 static void request_remove(struct request_pairs *p, uint32_t i)
 {
     struct request *r = &p->items[i];
 
+    waiting_remove(p, i);
     table_remove(&p->by_ref, ref_hash((struct str){r->ref, strlen(r->ref)}), i);
-    if (r->caller.id)
-        table_remove(&p->by_caller, hash_tracee(r->caller.id, r->caller_node), i);
     if (r->server != REQUEST_NONE) {
         struct request_server *s = &p->servers[r->server];
         s->open--;
@@ -406,7 +457,7 @@ static void set_caller(struct request_pairs *p, const struct event *e, uint32_t 
         return;
     r->caller_node = e->node->index;
     r->caller_on = e->node;
-    table_add(&p->by_caller, hash_tracee(r->caller.id, r->caller_node), i);
+    waiting_add(p, i);
 }
 
 static void set_server(struct request_pairs *p, const struct event *e, uint32_t i)
@@ -520,6 +571,7 @@ static void note_send(struct request_pairs *p, const struct event *e)
     if (m.kind == MESSAGE_REQUEST || m.kind == MESSAGE_TASK) {
         i = request_of(p, e, &m.from);
         p->items[i].asked = time_of(e);
+        waiting_add(p, i);
         if (p->items[i].caller.id == e->who->id)
             p->items[i].caller = *e->who; /* the sender of the event, whose name is known */
         if (m.kind == MESSAGE_TASK)
@@ -531,22 +583,6 @@ static void note_send(struct request_pairs *p, const struct event *e)
     }
 }
 
-/* Returns the newest request that the process of the event may have stopped waiting for. */
-static uint32_t request_waiting(const struct request_pairs *p, const struct event *e)
-{
-    uint32_t hash = hash_tracee(e->who->id, e->node->index), best = REQUEST_NONE;
-
-    for (uint32_t step = 0, i; (i = table_next(&p->by_caller, hash, &step)) != TABLE_NONE;) {
-        const struct request *r = &p->items[i];
-        if (r->caller.id != e->who->id || r->caller_node != e->node->index || r->caller_gone || r->infinite ||
-            r->got.known || r->gave_up.known || !(r->asked.known || r->arrived.known))
-            continue;
-        if (best == REQUEST_NONE || request_start(&p->items[best])->mono_ns < request_start(r)->mono_ns)
-            best = i;
-    }
-    return best;
-}
-
 static void note_reply_got(struct request_pairs *p, const struct event *e, uint32_t i)
 {
     struct request *r = &p->items[i];
@@ -554,6 +590,7 @@ static void note_reply_got(struct request_pairs *p, const struct event *e, uint3
     if (r->got.known)
         return;
     r->got = time_of(e);
+    waiting_remove(p, i);
     if (!r->sent.known && (!r->at_server || r->node != e->node))
         late_add(p, i); /* events of another node may still come, because the clocks differ a little */
     else
@@ -571,6 +608,7 @@ static void note_receive(struct request_pairs *p, const struct event *e)
         i = request_of(p, e, &m.from);
         p->items[i].arrived = time_of(e);
         p->items[i].at_server = true;
+        waiting_add(p, i);
         set_server(p, e, i);
         set_request(p, e, &p->items[i], m.request);
         break;
@@ -578,6 +616,7 @@ static void note_receive(struct request_pairs *p, const struct event *e)
         i = request_of(p, e, &m.from);
         p->items[i].arrived = p->items[i].begun = time_of(e);
         p->items[i].at_server = true;
+        waiting_add(p, i);
         set_server(p, e, i);
         set_task(p, e, &p->items[i], m.request);
         if (p->items[i].server != REQUEST_NONE)
@@ -595,9 +634,11 @@ static void note_receive(struct request_pairs *p, const struct event *e)
         finish_request(p, i);
         break;
     case MESSAGE_TIMEOUT:
-        if ((i = request_waiting(p, e)) == REQUEST_NONE)
+        /* The process stops waiting for its newest request. */
+        if ((i = waiting_newest(p, e->who->id, e->node->index)) == REQUEST_NONE)
             break;
         p->items[i].gave_up = time_of(e);
+        waiting_remove(p, i);
         if (p->items[i].settled)
             p->gave_up(p->ctx, &p->items[i]);
         finish_if_over(p, i);
@@ -817,7 +858,10 @@ static void node_gone(struct request_pairs *p, const struct event_node *node)
     p->gone = true;
     p->losses[node->index % NODES]++;
     for (uint32_t i = p->oldest; i != REQUEST_NONE; i = p->items[i].newer)
-        p->items[i].caller_gone |= p->items[i].caller_on == node;
+        if (p->items[i].caller_on == node) {
+            p->items[i].caller_gone = true;
+            waiting_remove(p, i);
+        }
     for (size_t i = 0; i < p->nservers; i++)
         p->servers[i].gone |= p->servers[i].node == node;
 }

@@ -76,10 +76,12 @@ struct request {
     int64_t waited_ns, worked_ns;
     /* Private to request_pairs.c: */
     uint32_t older, newer;
+    uint32_t older_of_caller, newer_of_caller; /* valid if `waits` */
     unsigned caller_node;
     unsigned start_loss, loss;   /* losses[] of the node at the request's first event; when the callback began */
     unsigned seen_on, seen_loss; /* the node of the request's latest event; losses[] of that node at the event */
     bool used, queued, got_told;
+    bool waits;       /* the request is in the list of its caller */
     bool caller_gone; /* the caller's node was lost, so the same pid may now belong to another process */
 };
 
@@ -134,7 +136,12 @@ struct request_pairs {
     struct request *items;
     size_t used, cap, open;
     uint32_t free, oldest, newest;
-    struct table by_ref, by_caller, by_process;
+    struct table by_ref, by_process;
+    /*
+     * For each caller, the newest request that it may still stop waiting for. The others follow in older_of_caller, so
+     * a caller with very many requests takes one slot of the table.
+     */
+    struct table by_caller;
     struct request_server *servers;
     size_t nservers, servers_cap, hand;
     unsigned losses[256];            /* for each node: number of loss events, except for those of whole requests */

@@ -47,21 +47,31 @@ static const char *now(void)
     return buf_cstr(&t.out[0]);
 }
 
-static void from(unsigned n)
+static void from_caller(unsigned caller, unsigned n)
 {
     char ref[32];
 
     snprintf(ref, sizeof(ref), "#Ref<0.1.2.%u>", n);
-    fw_tuple(&w, 2), fw_pid(&w, PID(n));
+    fw_tuple(&w, 2), fw_pid(&w, PID(caller));
     fw_u8(&w, ETW_T_LIST), fw_atom(&w, "alias"), fw_u8(&w, ETW_T_TAIL), fw_text(&w, ETW_TEXT_REF, ref);
+}
+
+static void from(unsigned n)
+{
+    from_caller(n, n);
+}
+
+static void arrives_from(unsigned at, unsigned server, unsigned caller, unsigned n, const char *what)
+{
+    fw_frame(&w, ETW_RECEIVE, at * MS, PID(server));
+    fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from_caller(caller, n), fw_atom(&w, what);
+    fw_frame_end(&w);
 }
 
 /* The events of a request of the caller n. */
 static void arrives(unsigned at, unsigned server, unsigned n, const char *what)
 {
-    fw_frame(&w, ETW_RECEIVE, at * MS, PID(server));
-    fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from(n), fw_atom(&w, what);
-    fw_frame_end(&w);
+    arrives_from(at, server, n, n, what);
 }
 
 static void begins_in(unsigned at, unsigned server, unsigned n, const char *what, const char *module)
@@ -385,6 +395,35 @@ static void test_many_servers(void)
        "the server of the oldest request is not kept");
 }
 
+/*
+ * A caller has 250,000 open requests, and stops waiting for half of them. If each event looked at all requests of the
+ * caller, this would take minutes.
+ */
+static void test_many_of_a_caller(void)
+{
+    begin("requests", &(struct look){0}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < 250000; i++) {
+        arrives_from(100 + i / 1000, SERVER, 11, 100000 + i, i % 2 ? "put" : "get");
+        if (i % 1000 == 999)
+            pass(100 + i / 1000, 0);
+    }
+    for (unsigned i = 0; i < 125000; i++) {
+        gives_up(400 + i / 1000, 11);
+        if (i % 1000 == 999)
+            pass(400 + i / 1000, 0);
+    }
+    arrives(600, OTHER, 11, "buy");
+    gives_up(700, 11);
+    is_text(end(1500),
+            "server   request   calls  waited p50/p99  worked p50/p99  reply p99  timed out  unanswered\n"
+            "<0.1.0>  get      125000               -               -          -      62500      125000\n"
+            "<0.1.0>  put      125000               -               -          -      62500      125000\n"
+            "<0.2.0>  buy           1               -               -          -          1           1\n"
+            "longest wait: 1.4s so far while no callback began, at <0.1.0>\n"
+            "unanswered: 250001 requests, the oldest for 1.4s: get at <0.1.0> has waited while no callback began\n",
+            "a caller with very many requests stops waiting for the newest ones");
+}
+
 static void test_lines(void)
 {
     const struct look look = {.time = TIME_RELATIVE};
@@ -440,6 +479,7 @@ int main(void)
     test_servers();
     test_tasks();
     test_many_servers();
+    test_many_of_a_caller();
     test_lines();
     test_over();
     pt_spec_free(specs[0]);
