@@ -70,15 +70,30 @@ static void forget_tree(struct deaths *d, struct death *x)
     free_death(x);
 }
 
+/* Shortens the way to the root for later calls, because a chain of links can have thousands of exits. */
 static struct death *root_of(struct death *x)
 {
-    while (x->parent)
-        x = x->parent;
+    while (x->above) {
+        if (x->above->above)
+            x->above = x->above->above;
+        x = x->above;
+    }
     return x;
+}
+
+/* Sets x->others of each exit of the tree. */
+static void count_others(struct death *x)
+{
+    x->others = 0;
+    for (struct death *child = x->first; child; child = child->next) {
+        count_others(child);
+        x->others += 1 + child->others;
+    }
 }
 
 static void finish_tree(struct deaths *d, struct death *root)
 {
+    count_others(root);
     d->done(d->ctx, root);
     forget_tree(d, root);
 }
@@ -116,7 +131,7 @@ static void postpone_settling(struct death *x, int64_t mono_ns)
 
 static void attach_death(struct death *parent, struct death *x)
 {
-    x->parent = parent;
+    x->parent = x->above = parent;
     x->by_ns = x->cause == DEATH_SIGNAL ? x->by_ns : parent->mono_ns;
     if (x->cause != DEATH_SIGNAL)
         x->by = parent->who;
@@ -125,8 +140,6 @@ static void attach_death(struct death *parent, struct death *x)
     else
         parent->first = x;
     parent->last = x;
-    for (struct death *up = parent; up; up = up->parent)
-        up->others += x->others + 1;
     struct death *root = root_of(parent);
     postpone_settling(parent, death_time(root, x->node, x->mono_ns, x->wall_ns));
 }

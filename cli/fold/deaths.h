@@ -83,10 +83,11 @@ struct death {
     size_t nheirs, heirs_cap;
     uint64_t more_heirs;
     struct death_again again;
-    uint64_t others;                            /* number of exits below this one in the tree */
+    uint64_t others;                            /* number of exits below this one in the tree; set for done() */
     struct death *parent, *first, *last, *next; /* the tree */
     /* Private to deaths.c: */
     struct death *older, *newer;
+    struct death *above; /* the parent, or an exit above it */
     int64_t settled;
 };
 

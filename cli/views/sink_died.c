@@ -11,6 +11,7 @@
 #include "missing.h"
 
 #define BELOW_MOST 12   /* lines below an exit; --json shows all */
+#define LEVELS_MOST 12  /* levels of lines below an exit; --json shows all */
 #define REASON_LEAST 16 /* least width of a reason before the text that follows it in the line */
 #define QUIETEST 4
 
@@ -153,7 +154,8 @@ static void put_cause(struct death_view *v, struct buf *to, const struct death *
 struct below {
     struct death_view *v;
     const struct death *x;
-    size_t left; /* number of lines that are still to be printed */
+    size_t left;    /* number of lines that are still to be printed */
+    unsigned level; /* number of exits above `x` in its tree */
 };
 
 static bool is_told(const struct death *x, const struct death_heir *h)
@@ -187,7 +189,7 @@ static struct edge begin_below(struct below *b)
     return line;
 }
 
-static void put_below(struct death_view *v, const struct death *x, const char *cause);
+static void put_below(struct death_view *v, const struct death *x, const char *cause, unsigned level);
 
 static void put_child(struct below *b, const struct death *child)
 {
@@ -212,7 +214,7 @@ static void put_child(struct below *b, const struct death *child)
     }
     buf_char(line.to, '\n');
     buf_puts(&v->line, b->left ? "│ " : "  ");
-    put_below(v, child, NULL);
+    put_below(v, child, NULL, b->level + 1);
     v->line.len = indent;
 }
 
@@ -258,13 +260,22 @@ static void put_rest(struct below *b, size_t lines)
 
 /*
  * Prints the lines below the line of an exit. `cause` becomes the first of them if the line of the exit had no room for
- * it; NULL: it had room.
+ * it; NULL: it had room. `level` is that of struct below.
  */
-static void put_below(struct death_view *v, const struct death *x, const char *cause)
+static void put_below(struct death_view *v, const struct death *x, const char *cause, unsigned level)
 {
     const size_t n = count_below(x) + (cause != NULL), most = MIN(n, BELOW_MOST), room = most - (n > most);
-    struct below b = {v, x, most};
+    struct below b = {v, x, most, level};
     size_t done = 0;
+
+    if (n && level == LEVELS_MOST) {
+        size_t all = n;
+        for (const struct death *child = x->first; child; child = child->next)
+            all += child->others;
+        b.left = 1;
+        put_rest(&b, all);
+        return;
+    }
 
     if (cause) {
         struct edge line = begin_below(&b);
@@ -316,7 +327,7 @@ static void put_tree(struct death_view *v, const struct death *root)
     buf_char(line.to, '\n');
     buf_clear(&v->line);
     buf_puts(&v->line, "  ");
-    put_below(v, root, fits ? NULL : buf_cstr(&cause));
+    put_below(v, root, fits ? NULL : buf_cstr(&cause), 0);
     buf_release(&cause);
 }
 

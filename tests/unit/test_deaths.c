@@ -236,6 +236,22 @@ static void test_chain(void)
     ok(!strstr(end(2000), "link"), "an exit long before has nothing to do with it");
 }
 
+/* A chain of 8000 links. If each level had its line, the indentation alone would be 64 MB. */
+static void test_long_chain(void)
+{
+    const unsigned n = 8000;
+
+    begin();
+    for (unsigned p = 2; p <= n; p++)
+        about(ETW_LINK, 0, p, p - 1);
+    calls_exit(100, 1, "oops");
+    for (unsigned p = 1; p <= n; p++)
+        exits(110 + p, p, "oops");
+    const char *text = end(4000), *deepest = strstr(text, "<0.13.0>");
+    is_text(deepest ? deepest : text, "<0.13.0> (1us)\n                          └ and 7987 more\n",
+            "the exits below the twelfth level are counted");
+}
+
 static void test_call(void)
 {
     begin();
@@ -485,6 +501,7 @@ int main(void)
 {
     test_causes();
     test_chain();
+    test_long_chain();
     test_call();
     test_names();
     test_restarts();
