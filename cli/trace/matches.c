@@ -100,7 +100,8 @@ void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct 
             return;
         calls = calls || !m->missing || !m->missing[i].status;
     }
-    if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || !t->complete || !calls)
+    if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || t->reloads || !t->complete ||
+        !calls)
         return;
     const char *who = some_processes ? " by the selected processes" : "";
     if (!t->asked && m->loaded.len)

@@ -91,6 +91,7 @@ values() { json_of return .value | tr '\n' ' '; }
     trace_end
     assert_success
     assert_output --partial 'reload of a module (calls until the next look were not seen)'
+    refute_regex "$talk" 'no traced function'
     no_fresh
 }
 
