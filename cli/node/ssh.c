@@ -28,7 +28,8 @@
 #define LEAVE_MS 1000  /* time in which ssh may end by itself before it is killed */
 /* Silence of ssh after which its messages are printed: ssh goes on, so they do not explain a failure. */
 #define PASS_ON_MS 1000
-#define END_MS 50 /* time in which ssh may end after its connection has ended */
+#define END_MS 50      /* time in which ssh may end after its connection has ended */
+#define END_AGAIN 1000 /* time after which ssh_report_end() may wait again for END_MS */
 #define SAID_MOST 4096
 #define SHELL_NOISE 65536 /* most bytes that the start files of the shell may print */
 
@@ -41,6 +42,7 @@ struct ssh {
     char control[104];
     char mark[33];   /* a random word that ends each answer of the shell */
     bool ready;      /* the shell has answered */
+    int64_t awaited; /* net_now() time of the last wait of ssh_report_end() */
     struct buf said; /* the last messages of ssh */
     pid_t *others;   /* the ssh processes of the connections */
     size_t nothers, cap;
@@ -472,7 +474,10 @@ bool ssh_report_end(struct ssh *s, struct err *e)
 {
     if (pthread_mutex_trylock(&ssh_lock)) /* another thread is using the shell */
         return false;
-    const bool ended = ssh_is_over(s, END_MS);
+    const int64_t now = net_now();
+    const bool waits = now - s->awaited >= END_AGAIN;
+    const bool ended = ssh_is_over(s, waits ? END_MS : 0);
+    s->awaited = waits ? now : s->awaited;
     if (ended)
         ssh_report_lost(s, ERR_RUN, e);
     pthread_mutex_unlock(&ssh_lock);
