@@ -15,8 +15,16 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+/* These evaluate each argument once, so an argument may be a call. They are no constant expressions. */
+#define MIN(a, b) PICK(a, <, b, JOIN(pick_a, __COUNTER__), JOIN(pick_b, __COUNTER__))
+#define MAX(a, b) PICK(a, >, b, JOIN(pick_a, __COUNTER__), JOIN(pick_b, __COUNTER__))
+#define PICK(a, op, b, x, y)                                                                                           \
+    __extension__({                                                                                                    \
+        __typeof__(0 ? (a) : (b)) x = (a), y = (b);                                                                    \
+        x op y ? x : y;                                                                                                \
+    })
+#define JOIN(a, b) JOIN_TOKENS(a, b)
+#define JOIN_TOKENS(a, b) a##b
 
 /* A borrowed piece of text. It need not end in a NUL. */
 struct str {

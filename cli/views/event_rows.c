@@ -53,7 +53,7 @@ static void event_rows_end(struct rows *r, size_t at, const struct event_row *ro
         buf_add(out, r->cut.data, MIN(r->cut.len, (size_t)UINT16_MAX));
     }
     head.len = (uint16_t)(out->len - text);
-    head.tail = MIN(head.tail, head.len);
+    head.tail = (uint16_t)MIN(head.tail, head.len);
     memcpy(out->data + at, &head, sizeof(head));
 }
 
