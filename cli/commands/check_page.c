@@ -7,6 +7,9 @@
 #include "../ground/number.h"
 #include "../ground/utf8.h"
 
+#define LATE_MS                                                                                                        \
+    1000 /* an answer that takes this long is late; etrace waits 200 ms for a process that does not answer */
+
 static const struct check_facts *check_last(const struct check_page *p)
 {
     return &p->seen->facts[CHECK_FACTS - 1];
@@ -87,6 +90,9 @@ static void check_put_head(const struct check_page *p, struct buf *to)
     buf_printf(&b, " · OTP %s · %lld processes · up ", p->otp, (long long)p->seen->total[0]);
     check_put_time(p->uptime_ms, &b);
     buf_printf(&b, " · looked at in %lld.%llds", (long long)(p->took_ms / 1000), (long long)(p->took_ms / 100 % 10));
+    if (p->slowest_ms >= LATE_MS)
+        buf_printf(&b, ", answered late: after up to %lld.%llds", (long long)(p->slowest_ms / 1000),
+                   (long long)(p->slowest_ms / 100 % 10));
     if (p->seen->trace && p->seen->trace->on) {
         buf_puts(&b, ", traced for ");
         print_duration(&b, check_traced_ms(p->seen->trace) / 100 * 100000000);
@@ -178,6 +184,7 @@ static void check_json(const struct check_page *p, struct buf *to)
     json_put_text(to, "otp", p->otp);
     json_put_uint(to, "uptime_ms", p->uptime_ms);
     json_put_int(to, "elapsed_us", p->took_ms * 1000);
+    json_put_int(to, "slowest_us", p->slowest_ms * 1000);
     if (p->seen->trace)
         json_put_int(to, "traced_us", check_traced_ms(p->seen->trace) * 1000);
     for (size_t i = 0; i < ARRAY_LEN(figures); i++)

@@ -15,6 +15,7 @@ struct check_page {
     const char *sort; /* --sort; NULL: the most harmful findings come first */
     uint64_t uptime_ms;
     int64_t took_ms;
+    int64_t slowest_ms; /* the time of the answer that took longest */
     struct paint paint;
     unsigned columns; /* width of the terminal; 0: unlimited */
 };

@@ -88,7 +88,7 @@ struct check_peer {
     struct check_trace *trace; /* NULL: without --for */
     size_t traced, late;       /* numbers of suspects that the trace has added, and whose queues have become long */
     struct check_seen seen;
-    int64_t took_ms;
+    int64_t took_ms, slowest_ms; /* slowest_ms: of the answer that took longest */
 };
 
 struct check_run {
@@ -473,6 +473,7 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
         }
         return;
     }
+    s->slowest_ms = MAX(s->slowest_ms, loop_now() - s->asked);
     if (!ok)
         session_error(reply, &e);
     else if (s->phase == SCANS)
@@ -592,6 +593,7 @@ static void check_print(struct check_run *x, const struct peer *p)
         .sort = x->o->sort,
         .uptime_ms = node->uptime_ms,
         .took_ms = s->took_ms,
+        .slowest_ms = s->slowest_ms,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
     };

@@ -263,6 +263,23 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     on_node 'ill:heal(ill_keeper)'
 }
 # bats test_tags=long
+@test "a node that answers late has this in its first line and in JSON" {
+    local pid stalls late="^$NODE · .* · looked at in [0-9.]+s, answered late: after up to [0-9.]+s$"
+    pid=$(<"$(node_dir "$NODE")/pid")
+    on_node 'ill:make(deadlock)' # check asks about its processes all the time
+    while kill -STOP "$pid"; do pause 1.5; kill -CONT "$pid"; pause 0.2; done 3>&- &
+    stalls=$!
+    check
+    assert_line --regexp "$late"
+    check --json
+    kill "$stalls"
+    wait "$stalls" || true
+    kill -CONT "$pid"
+    jq -se '.[-1] | .type == "check" and .slowest_us >= 1000000 and .slowest_us <= .elapsed_us' <<<"$output" || fail "$output"
+    on_node 'ill:heal(ill_keeper)'
+}
+
+# bats test_tags=long
 @test "a chain of calls ends at a server that waits in its own code" { ill chain; }
 @test "sys has suspended a server with a caller" { ill sys_suspended; }
 # bats test_tags=long
