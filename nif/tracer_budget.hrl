@@ -122,6 +122,7 @@
     rejected = 0,        % calls that the NIF had rejected when the valve was shut
     before = {0, 0},     % gate_spent() of the NIF before this trace
     calls = 0,           % all calls that were reported
+    guessed = 0,         % those of them that are estimated
     estimated = false,   % true if some of `calls` are an estimate
     busiest = none,      % {calls a second, function}: the busiest function at the beginning of the trace
     took = 0,            % us of the last look
@@ -683,12 +684,14 @@ budget_told(_, S) -> S.
 %% Adds calls to the next batches. Which: all (all calls of functions that were traced), only (calls that were only
 %% counted) or estimated. An estimate of 0 calls is an estimate, too. If the counters count alone, the calls count as
 %% seen, because the NIF would have seen them.
-budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls = All, estimated = Estimated}, counted = Frames, offered = Offered}) ->
+budget_counts(Which, Calls, S = #s{budget = B = #budgeted{exact = Exact, calls = All, guessed = Guessed, estimated = Estimated}, counted = Frames, offered = Offered}) ->
     How = budget_how(Which, B),
+    Sum = lists:sum([N || {_, N} <- Calls]),
     Seen = fun(N) -> case How < 2 andalso B#budgeted.alone of true -> N; false -> 0 end end,
     S#s{counted = [tally(MFA, N, Seen(N), How) || Exact, {MFA, N} <- Calls, N > 0] ++ Frames,
         offered = Offered + lists:sum([Seen(N) || Exact, {_, N} <- Calls]),
-        budget = B#budgeted{calls = All + lists:sum([N || {_, N} <- Calls]), estimated = Estimated orelse Which =:= estimated andalso Calls =/= []}}.
+        budget = B#budgeted{calls = All + Sum, guessed = Guessed + case Which of estimated -> Sum; _ -> 0 end,
+            estimated = Estimated orelse Which =:= estimated andalso Calls =/= []}}.
 
 %% Returns `counted` of struct etw_tally.
 budget_how(estimated, _) -> 2;
@@ -720,7 +723,8 @@ budget_last(S0 = #s{session = {_, Weak}, budget = #budgeted{alone = Alone, funct
 
 %% Returns the calls that made no event because of the budget: {exact | estimated, Calls}, or unknown if the counters
 %% include calls that no probe wants.
-budget_untraced(#s{budget = #budgeted{alone = true}}) -> {exact, 0};
+budget_untraced(#s{budget = #budgeted{alone = true, guessed = Guessed, estimated = Estimated}}) ->
+    {case Estimated of true -> estimated; false -> exact end, Guessed};
 budget_untraced(#s{tracer = State, budget = #budgeted{exact = true, calls = Calls, before = {A0, _}, estimated = Estimated}}) ->
     {A, _} = gate(State, spent),
     {case Estimated of true -> estimated; false -> exact end, max(0, Calls - (A - A0))};

@@ -225,6 +225,15 @@ over_budget() { # WORDS...
     assert_success
     assert grep -Eq '^ *~[0-9]+ .* work:one/1$' "$OUT"
     assert grep -q '^~: estimated, ' "$OUT"
+    # Without results, calls that a counter counts are seen, and estimated ones are not.
+    on_node 'work:flood(2)'
+    trace -c --overhead 0.1% 'work:one/1'
+    until_true 60 counted_is false
+    on_node 'work:calm(ok)'
+    trace_end
+    assert_success
+    [[ $(totals) =~ ' · ~'[0-9]+' not traced (--overhead)' ]]
+    refute_regex "$talk" 'no traced function was called'
 }
 
 @test "a busy function that the compiler made is cleared" {
