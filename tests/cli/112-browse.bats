@@ -326,6 +326,21 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     assert_line --partial 'is not a recording of etrace'
 }
 
+@test "browse says in one line what is no recording" {
+    : >empty.etr
+    mkdir -p dir.etr
+    head -c 10 messages.etr >short.etr
+    head -c 24 messages.etr >header.etr
+    terminal 100 20 "for file in empty.etr dir.etr short.etr header.etr; do $ETRACE_BIN browse \$file; done; echo end; exec sleep 1000"
+    await '^end$'
+    run screen
+    assert_line -n 0 'etrace: empty.etr is not a recording of etrace'
+    assert_line -n 1 'etrace: dir.etr is a directory'
+    assert_line -n 2 'etrace: short.etr: the recording is truncated in its header, at byte 10'
+    assert_line -n 3 'etrace: header.etr: the recording is truncated: its end is missing at byte 24'
+    assert_line -n 4 end
+}
+
 # Writes a part of messages.etr like a trace: to a file that is locked.
 write_begin() { : >grow.etr; exec 7>>grow.etr; flock 7; }
 write_until() { # BYTES

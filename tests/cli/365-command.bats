@@ -361,6 +361,25 @@ END
     done
 }
 
+# bats test_tags=long
+@test "a stopped client delays the end of its command's node only for some time" {
+    # The node has more events to write at its end than the socket takes.
+    local pid=$BATS_TEST_TMPDIR/pid go=$BATS_TEST_TMPDIR/go program
+    program="ok = file:write_file(\"$pid\", os:getpid()),
+        (fun F() -> filelib:is_file(\"$go\") orelse begin timer:sleep(20), F() end end)(),
+        L = lists:seq(1, 1000), [lists:nth(1, L) || _ <- lists:seq(1, 20000)], halt()."
+    "$ETRACE_BIN" --rate 0 --items 2000 --size 20000 'lists:nth(1, _)' -- erl -noshell -noinput -eval "$program" </dev/null >"$OUT" 2>"$ERR" 3>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    until_true 30 test -s "$pid"
+    kill -STOP "$TRACER"
+    : >"$go"
+    ended() { [[ ! -e /proc/$(<"$pid") || $(</proc/"$(<"$pid")"/stat) == *') Z '* ]]; }
+    until_true 60 ended
+    kill -CONT "$TRACER"
+    trace_wait 20
+}
+
 @test "a new client removes the directory of a killed client, but not those of live clients" {
     local killed lives
     "$ETRACE_BIN" -q 'lists:seq/2' -- erl -noshell -noinput -eval 'io:put_chars("up\n"), timer:sleep(1000), halt().' \
