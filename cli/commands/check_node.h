@@ -63,7 +63,7 @@ struct check_wait {
 
 struct check_alarm {
     char text[256]; /* the alarm as a term */
-    /* type: memory or disk for an alarm of RabbitMQ on `node`; system, process or other */
+    /* type: memory or disk if RabbitMQ has raised the alarm, for its node `node`; otherwise system, process or other */
     char type[24], node[300];
     struct look_process process; /* type process: the process with much memory */
     /* Bytes: the memory that RabbitMQ uses or the disk space that is free in `where`, and its limit; 0: unknown. */

@@ -7,8 +7,8 @@
 #include "../ground/number.h"
 #include "../ground/utf8.h"
 
-#define LATE_MS                                                                                                        \
-    1000 /* an answer that takes this long is late; etrace waits 200 ms for a process that does not answer */
+/* An answer that takes this long is late. etrace waits 200 ms for a process that does not answer. */
+#define LATE_MS 1000
 
 static const struct check_facts *check_last(const struct check_page *p)
 {

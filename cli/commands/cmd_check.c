@@ -41,8 +41,8 @@
 #define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
 #define QUEUES_MS 2000  /* least interval between two looks for long queues */
 #define QUEUES_PART 20  /* each such look takes at most this part of the interval, 1/20 */
-#define QUEUE_LONG                                                                                                     \
-    100               /* number of messages from which on a queue counts as long, as for the node (tracer_health.hrl) */
+/* Number of messages from which on a queue counts as long, as for the node (tracer_health.hrl). */
+#define QUEUE_LONG 100
 #define WHOLE_MS 1000 /* limit for the last look at all of them */
 #define SUSPECTS 64
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */

@@ -65,14 +65,16 @@ struct look_frame {
 bool look_frame_read(struct etf *r, struct funs *funs, struct look_frame *ret);
 void look_frame_print(struct buf *to, const struct look_frame *f);
 void look_frame_json(struct buf *to, const struct look_frame *f); /* as an object */
-/* Returns true if the first function of the stack prints in Elixir, as all do on a node that runs Elixir. */
+/*
+ * Returns true if the first function of the stack prints in Elixir. On a node that runs Elixir, every function does.
+ */
 static inline bool look_in_elixir(const struct look_frame *stack, size_t n)
 {
     return n && stack[0].fun && stack[0].fun->is_elixir;
 }
 /* Returns true if the frame is the function `name` of the module. `name` NULL accepts any function of the module. */
 bool look_frame_is(const struct look_frame *f, const char *module, const char *name);
-/* Prints a module of Erlang in Erlang, or in Elixir. Prints a module of Elixir in Elixir. */
+/* Prints the name of a module. A module of Erlang prints in Elixir if `elixir` is set; one of Elixir always does. */
 void look_module_print(struct buf *to, struct raw module, bool elixir);
 /*
  * look_behaviour() returns the behaviour of an idle process, such as gen_server or supervisor, or `other` for the loops

@@ -27,8 +27,11 @@ struct stack_group {
     struct look_frame initial; /* initial function; its `fun` is NULL if the processes were started with a fun */
     uint64_t looks;            /* number of times that a look found a process in this group */
     int64_t waited_ms;         /* lower bound of the longest time for which one of the processes has not run */
-    int64_t growth;            /* how many processes more than at first the group had at last, if `grown` is set */
-    /* Private: numbers of processes in passes over all processes: the first one, number `pass`, and the one before. */
+    int64_t growth;            /* if `grown` is set: how many processes the group has more than at the first pass */
+    /*
+     * Private. Each pass looks at all processes. `first`, `now` and `before` are how many of them were in the group: in
+     * the first pass, in pass number `pass`, and in the pass before that.
+     */
     uint64_t first, now, before, pass;
     struct look_process *processes;
     size_t nprocesses, processes_cap;

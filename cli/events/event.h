@@ -18,10 +18,10 @@ struct fun {
     struct str erl;          /* mod:fun in Erlang syntax; buf_short() may read erl, elixir and json */
     struct str elixir;       /* Mod.fun in Elixir syntax */
     struct str json;         /* "m":"…","f":"…" */
-    bool is_elixir;          /* prints in Elixir: the module is an Elixir module, or the table is for Elixir */
+    bool is_elixir;          /* prints in Elixir: its module is written in Elixir, or all functions of its table do */
 };
 
-/* Returns the name of the function in the language of its module, or in that of its table (struct funs). */
+/* Returns the name of the function in Elixir if `is_elixir` is set, otherwise in Erlang. */
 static inline struct str fun_text(const struct fun *f)
 {
     return f->is_elixir ? f->elixir : f->erl;

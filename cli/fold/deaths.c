@@ -198,7 +198,9 @@ static bool remote_pid(const uint8_t *at, struct life_away *ret)
     return text[0] == '<' && *end == '>' && channel && number;
 }
 
-/* Returns the newest exit of this process on another node, with this reason. NULL: that node reports none. */
+/*
+ * Returns the newest exit of process `id` with this reason, on a node other than `node`. Looks at the last NEAR exits.
+ */
 static struct death *remote_exit(struct deaths *d, const struct event_node *node, uint64_t id,
                                  const struct exit_reason *reason)
 {

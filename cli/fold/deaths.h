@@ -10,11 +10,11 @@
  *   its own    the dead process has called exit/1 or raise/3 with the reason, or the reason has the stack of an error
  *
  * A link that is older than the trace is unknown. So if a process is older than the trace, and exits right after
- * another process with the same reason, but not by a call of its own, its cause is DEATH_SAME. All other causes are
- * DEATH_UNKNOWN; then `away` is the port, or the process of another node, to which the process had a link.
+ * another process with the same reason, and has not called exit/1 or raise/3 itself, its cause is DEATH_SAME. All other
+ * causes are DEATH_UNKNOWN; then `away` is the port, or the process of another node, to which the process had a link.
  *
- * If several nodes are traced, the exit of a process of another node is found by its number and the reason. Times of
- * different nodes are compared by their wall clocks.
+ * If several nodes are traced, the exit of a process of another node is found by the number of the process and by the
+ * reason. Times of different nodes are compared by their wall clocks.
  *
  * An exit and the exits that it has caused form a tree. A tree is finished when it has not changed for DEATH_SETTLE_NS,
  * and after DEATH_LONGEST_NS in any case. done() gets the finished trees in the order of their first exits. Bounded: if
@@ -67,7 +67,7 @@ struct death {
     uint8_t arity;
     struct tracee spawner; /* text_len 0: unknown */
     int64_t mono_ns, wall_ns;
-    struct life_away away; /* what the process was linked to; id 0: nothing */
+    struct life_away away; /* a port or a process of another node to which the process was linked; id 0: none */
     uint8_t *reason;       /* a term with its atoms spelled out; owned */
     uint32_t reason_len;
     bool cut;
@@ -87,7 +87,7 @@ struct death {
     struct death *parent, *first, *last, *next; /* the tree */
     /* Private to deaths.c: */
     struct death *older, *newer;
-    struct death *above; /* the parent, or an exit above it */
+    struct death *above; /* an exit further up the tree: `parent`, or one nearer to the root */
     int64_t settled;
 };
 
@@ -97,7 +97,7 @@ struct death_order {
     const struct event_node *node; /* of the caller */
     struct life_exit *call;        /* owned */
 };
-#define DEATH_ORDERS 64 /* limit for the calls that are kept, the newest ones */
+#define DEATH_ORDERS 64 /* only so many calls are kept, the newest ones */
 
 struct deaths {
     struct lives lives;

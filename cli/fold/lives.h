@@ -31,8 +31,8 @@ struct life_exit {
  * link knows what `channel` stands for.
  */
 struct life_away {
-    uint64_t id;      /* as of a tracee; 0: none */
-    uint32_t channel; /* 0: a port */
+    uint64_t id;      /* the same kind of number as in struct tracee; 0: there is no such port or process */
+    uint32_t channel; /* the first number of the pid, which stands for its node; 0: a port */
 };
 
 struct death;

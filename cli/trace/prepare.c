@@ -8,8 +8,8 @@
 #include "../ground/mem.h"
 
 #define ANSWER_MS 10000
-#define ARM_MS                                                                                                         \
-    120000 /* ms; there may be thousands of patterns, and each one waits for every scheduler of a busy node */
+/* ms. There may be thousands of patterns, and each one waits for every scheduler of a busy node. */
+#define ARM_MS 120000
 
 struct prepare {
     struct ctx *ctx;

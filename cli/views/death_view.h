@@ -53,7 +53,7 @@ bool death_put_place(const struct death_view *v, struct buf *to, const struct de
 void death_put_group(const struct death_view *v, struct buf *to, const struct death_group *g);
 /* Returns the time from the exit to one of its consequences, at least 0. */
 int64_t death_after(const struct death *x, int64_t mono_ns);
-/* Prints the name of a node and a blank, if the process is on another node than the exit. */
+/* Prints the name of `node` and a blank, unless the exit `x` happened on that node. */
 void death_put_node(struct buf *to, const struct death *x, const struct event_node *node);
 /* Prints x->away: the port, or the process of another node. */
 void death_put_away(struct buf *to, const struct death *x);
