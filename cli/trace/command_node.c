@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "../ground/command_line.h"
 #include "assertions.h"
 #include "child.h"
 #include "target.h"
@@ -32,7 +33,7 @@ static bool makes_sense(const struct live_options *o, char **command, struct err
     const struct node_opts *n = o->node;
     if (n->ssh) {
         err_set(e, ERR_USAGE, "--ssh does not go with -- COMMAND: etrace starts the command on this host");
-        err_hint(e, "start it there, and trace its node: etrace --ssh %.100s -n NODE", n->ssh);
+        command_line_hint(e, "start it there, and trace its node: etrace --ssh", n->ssh, " -n NODE");
         return false;
     }
     const bool named = n->nodes.count || n->os_pid || n->port || n->cookie_file || n->cluster || n->reattach;
