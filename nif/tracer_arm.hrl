@@ -239,6 +239,7 @@ hears(#armed{system = Hears}, S = #s{hears = Hears}) -> S;
 hears(#armed{system = none}, S) -> S;
 hears(#armed{system = Hears = {Pid, _}}, S) ->
     monitor(process, Pid),
+    Pid ! next, % not earlier: the owner would not take a piece of a process that it does not know
     excluded(S#s{hears = Hears}).
 
 kinds_of(Request, S) ->

@@ -22,7 +22,7 @@
     as,                   % the system events that the session traces, as trace:info/3 returns them
     now, limits,          % fun() -> tick; limits of frame/6
     rate, left, second,   % events per second; events left in this second of monotonic time
-    asked = true,         % the owner waits for a piece
+    asked = false,        % the owner waits for a piece
     frames = [], bytes = 0, % the newest first
     new = [],             % tracees of these frames
     seen, lost,           % counters; they continue those of earlier system processes

@@ -165,6 +165,26 @@ empty='fun F() -> receive {filler, _} -> F() after 0 -> ok end end'
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+# The owner does not know the system process before the worker has armed the request, and would drop what it gets.
+@test "the owner gets no system events before it has asked for them" {
+    [[ $ETRACE_OTP != 27 ]] || return 0
+    live_attempt <<'END'
+begun() ->
+    {module, trace} = code:ensure_loaded(trace),
+    Me = self(),
+    Many = spawn(fun() -> receive go -> [self() ! filler || _ <- [1, 2, 3]] end, receive stop -> ok end end),
+    Heard = {0, {0, 0, 0, 0, 0, 0, 0, 0}, 0},
+    {Pid, _} = etrace_00000000_0:system_start([{long_message_queue, {1, 2}}], {Me, [Me, Me], fallback, #{heard => Heard}}),
+    Many ! go,
+    Early = receive {system, Pid, _, _, _} -> early after 1000 -> later end,
+    Pid ! next,
+    receive {system, Pid, _, _, {Seen, _, _}} when Seen > 0 -> io:format("~p~n", [Early]) end,
+    halt().
+END
+    assert_success
+    assert_output later
+}
+
 @test "@system, the family of all system events, is refused" {
     run "$ETRACE_BIN" -n "$NODE" @system
     assert_failure 2
