@@ -7,7 +7,7 @@
 #include "../ground/number.h"
 #include "../ground/utf8.h"
 
-/* An answer that takes this long is late. etrace waits 200 ms for a process that does not answer. */
+/* An answer of the node is late if it takes this long. One process that does not answer delays it by 200 ms only. */
 #define LATE_MS 1000
 
 static const struct check_facts *check_last(const struct check_page *p)
@@ -83,16 +83,24 @@ static struct grid check_grid(const struct check_page *p)
 
 /* ---- text ---- */
 
+/* Prints a time in seconds, with tenths. */
+static void check_put_tenths(int64_t ms, struct buf *to)
+{
+    buf_printf(to, "%lld.%llds", (long long)(ms / 1000), (long long)(ms / 100 % 10));
+}
+
 static void check_put_head(const struct check_page *p, struct buf *to)
 {
     struct buf b = {0};
 
     buf_printf(&b, " · OTP %s · %lld processes · up ", p->otp, (long long)p->seen->total[0]);
     check_put_time(p->uptime_ms, &b);
-    buf_printf(&b, " · looked at in %lld.%llds", (long long)(p->took_ms / 1000), (long long)(p->took_ms / 100 % 10));
-    if (p->slowest_ms >= LATE_MS)
-        buf_printf(&b, ", answered late: after up to %lld.%llds", (long long)(p->slowest_ms / 1000),
-                   (long long)(p->slowest_ms / 100 % 10));
+    buf_puts(&b, " · looked at in ");
+    check_put_tenths(p->took_ms, &b);
+    if (p->slowest_ms >= LATE_MS) {
+        buf_puts(&b, ", answered late: after up to ");
+        check_put_tenths(p->slowest_ms, &b);
+    }
     if (p->seen->trace && p->seen->trace->on) {
         buf_puts(&b, ", traced for ");
         print_duration(&b, check_traced_ms(p->seen->trace) / 100 * 100000000);

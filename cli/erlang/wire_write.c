@@ -157,13 +157,12 @@ void term_to_wire(struct buf *b, term_t t)
         put_export(b, t);
         return;
     }
-    for (size_t i = 0; i < t->count; i++)
-        term_to_wire(b, t->items[i]);
-    /* The elements of a tail that is a list belong to the list itself. */
-    while (t->type == TERM_LIST && t->tail && t->tail->type == TERM_LIST) {
-        t = t->tail;
+    for (;; t = t->tail) {
         for (size_t i = 0; i < t->count; i++)
             term_to_wire(b, t->items[i]);
+        /* The elements of a tail that is a list belong to the list itself. */
+        if (t->type != TERM_LIST || !t->tail || t->tail->type != TERM_LIST)
+            break;
     }
     if (t->type == TERM_LIST && t->tail) {
         buf_char(b, (char)ETW_T_TAIL);

@@ -211,14 +211,22 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_output 1
 }
 
-@test "a check that Ctrl-C stops has no status that says that nothing is wrong" {
-    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" >"$OUT" 2>"$ERR" 3>&- &
-    local check=$! ended=0
+# Runs check, sends it INT when one of the phases is over, and sets `ended` to its status.
+interrupted() { # PHASES ARG...
+    local phases=$1 check
+    shift
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" "$@" >"$OUT" 2>"$ERR" 3>&- &
+    check=$!
     TRACERS+=("$check")
-    begun() { grep -q 'phase [01] is over' "$ERR"; }
+    begun() { grep -q "phase [$phases] is over" "$ERR"; }
     until_true 20 begun
     child_kill "$check" INT
+    ended=0
     wait "$check" || ended=$?
+}
+
+@test "a check that Ctrl-C stops has no status that says that nothing is wrong" {
+    interrupted 01
     assert_equal "$ended" 1
     [[ ! -s $OUT ]] || fail "$(<"$OUT")"
     grep -qF "etrace: $NODE: the check was stopped before its end, so nothing is known about the node" "$ERR" || fail "$(<"$ERR")"
@@ -227,13 +235,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 # bats test_tags=long
 @test "Ctrl-C ends the wait of a longer check, which prints what it has found" {
     on_node 'ill:make(alarm)'
-    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" --for 10min --json >"$OUT" 2>"$ERR" 3>&- &
-    local check=$! ended=0
-    TRACERS+=("$check")
-    watching() { grep -q 'phase [12] is over' "$ERR"; }
-    until_true 20 watching
-    child_kill "$check" INT
-    wait "$check" || ended=$?
+    interrupted 12 --for 10min --json
     assert_equal "$ended" 12
     assert_equal "$(jq -rs 'map(.kind // .type) | map(select(. != "vm" and . != "unknown")) | join(" ")' "$OUT")" 'alarm check'
     on_node 'ill:heal(ill_keeper)'
