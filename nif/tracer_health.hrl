@@ -346,8 +346,9 @@ health_ends(P, How) ->
         _ -> false
     end.
 
-%% Returns the processes that may hold what the waiting processes need, such as a member of a pool. A pool monitors its
-%% clients. A pool of workers is linked to the workers, and busy workers hold something.
+%% Returns the processes that may hold what the waiting processes need, such as a worker of a pool. Q is the process for
+%% which they wait. A pool monitors the clients to which it has given a worker, and is linked to its workers: those that
+%% are busy count, too.
 health_held(Q, Waiters, How) when is_pid(Q), node(Q) =:= node() ->
     Related = why_read(Q, [monitors, links], fun([Monitors, Links]) ->
         {why_monitored(Monitors), [L || L <- lists:sublist(Links, ?WHY_CANDIDATES), is_pid(L), node(L) =:= node()]}

@@ -1,8 +1,8 @@
 %% SPDX-License-Identifier: Apache-2.0
 %% Receives system events (since OTP 28). The VM does not give system events to a tracer module, so they need a session
 %% whose tracer is a process. That process, the system process, ends with the owner. It gives the owner one piece of
-%% frames at a time. The owner asks for the next piece when the last piece is in a batch. Events that do not fit count
-%% as lost.
+%% frames at a time. The owner asks for the first piece once the request is armed, and for the next one when the last
+%% piece is in a batch. Events that do not fit count as lost.
 %%
 %% The session must be destroyed before its tracer ends: an event without a tracer and without a handle of the session
 %% crashes the VM (at least up to erts 17.1). So the system process, the owner and the janitors each have a handle, and

@@ -40,8 +40,8 @@
 #define DWELL_MS 500    /* how long check then watches all suspects */
 #define LONGEST_MS 2500 /* limit for watching suspects, if the answers are slow */
 #define QUEUES_MS 2000  /* least interval between two looks for long queues */
-#define QUEUES_PART 20  /* each such look takes at most this part of the interval, 1/20 */
-/* Number of messages from which on a queue counts as long, as for the node (tracer_health.hrl). */
+#define QUEUES_PART 20  /* such a look may take a 20th of the interval; after a longer one the interval is longer */
+/* A queue of so many messages or more is long. The node has the same limit (tracer_health.hrl). */
 #define QUEUE_LONG 100
 #define WHOLE_MS 1000 /* limit for the last look at all of them */
 #define SUSPECTS 64
@@ -86,9 +86,10 @@ struct check_peer {
     struct ps_node binaries, queues;
     int64_t look_queues;       /* loop_now() time of the next look for long queues */
     struct check_trace *trace; /* NULL: without --for */
-    size_t traced, late;       /* numbers of suspects that the trace has added, and whose queues have become long */
+    /* Numbers of suspects: those that the trace has added, and those whose queues became long while check watched. */
+    size_t traced, late;
     struct check_seen seen;
-    int64_t took_ms, slowest_ms; /* slowest_ms: of the answer that took longest */
+    int64_t took_ms, slowest_ms; /* time of the whole check of the node, and of the slowest answer */
 };
 
 struct check_run {

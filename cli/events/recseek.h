@@ -44,8 +44,8 @@ void recseek_close(struct recseek *s);
 size_t recseek_places(struct recseek *s, const uint64_t **ret);
 /*
  * Reads the headers of the blocks that came since the last call, for a file that is still being written. Sets `whole`,
- * and adds the new checkpoints to `places`. Do not call it after recseek_places(). Returns false if it has read as many
- * headers as one call may read, so there may be more.
+ * and adds the new checkpoints to `places`. Do not call it after recseek_places(). Returns true if it has read all
+ * headers. One call reads a limited number of them; if it returns false, call it again.
  */
 bool recseek_grow(struct recseek *s);
 /* Finds the last checkpoint before which no event is newer than `newest`. Returns false if there is none. */

@@ -67,7 +67,7 @@ struct death {
     uint8_t arity;
     struct tracee spawner; /* text_len 0: unknown */
     int64_t mono_ns, wall_ns;
-    struct life_away away; /* a port or a process of another node to which the process was linked; id 0: none */
+    struct life_away away; /* the process was linked to this port, or process of another node; id 0: to none */
     uint8_t *reason;       /* a term with its atoms spelled out; owned */
     uint32_t reason_len;
     bool cut;

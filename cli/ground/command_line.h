@@ -28,9 +28,9 @@ void command_line_begin(struct command_line *c, const char *name, const char *ss
 /* Makes later commands name this node as the user typed it. The texts are borrowed until the program ends. */
 void command_line_rename(const char *node, const char *typed);
 /*
- * Sets the hint of the error to `before`, a blank, the word in quotes as in command_line_word(), and `after`. Every
- * hint that suggests an option or a command with a word that comes from the user, a file or another node must be made
- * with this function, because users paste it.
+ * Sets the hint of the error to `before`, a blank, the word, and `after`. Quotes the word as command_line_word() does,
+ * because users paste hints. Use it for every option or command in a hint whose word comes from the user, a file or
+ * another node.
  */
 void command_line_hint(struct err *e, const char *before, const char *word, const char *after);
 void command_line_clear(struct command_line *c);

@@ -434,8 +434,7 @@ static struct value eval_search(struct wheres *w, const struct where *x, const s
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }
 
-/* Ends an encoded list with a tail. If the tail is a list, adds its elements, as an encoded list has no other lists for
- * tails. */
+/* Ends an encoded list with a tail. If the tail is a list, adds its elements, because no encoded tail is a list. */
 static void put_tail(struct wheres *w, struct buf *b, struct value tail)
 {
     const struct value list = spread_string(w, tail);

@@ -8,7 +8,7 @@
 #include "../ground/mem.h"
 
 #define ANSWER_MS 10000
-/* ms. There may be thousands of patterns, and each one waits for every scheduler of a busy node. */
+/* ms. Arming may set thousands of patterns, and each pattern waits for every scheduler of a busy node. */
 #define ARM_MS 120000
 
 struct prepare {

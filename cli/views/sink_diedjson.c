@@ -41,7 +41,7 @@ static void member_reason(struct death_view *v, struct buf *to, const struct eve
     member_safe(to, "reason", v->cell.data, v->cell.len);
 }
 
-/* Writes the node of a process that is on another node than the exit. */
+/* Writes the member "node" with the name of `node`, unless the exit `x` happened on that node. */
 static void member_node(struct buf *to, const struct death *x, const struct event_node *node)
 {
     if (node != x->node)
