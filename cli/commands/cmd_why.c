@@ -18,7 +18,6 @@
 #include "why_page.h"
 
 #define ANSWER_MS 30000
-#define PATIENCE_MS 300
 #define WINDOW_MS 1000
 #define SAMPLES 20
 #define SAMPLE_LEAST 20 /* least time between two looks, in ms */
@@ -65,12 +64,7 @@ static bool why_ask(struct why_run *x, struct peer *p, struct str who, bool whol
     struct buf request = {0}, answer = {0};
     struct etf r;
 
-    look_request(&request, &(struct look_question){.what = "why",
-                                                   .who = who,
-                                                   .anew = !x->look.n,
-                                                   .most = whole,
-                                                   .share = 100,
-                                                   .patience_ms = PATIENCE_MS});
+    why_request(&request, who, !x->look.n, whole);
     bool ok = peer_ask(p, buf_view(&request), ANSWER_MS, &answer, e);
     if (ok) {
         etf_open(&r, answer.data, answer.len);
@@ -112,7 +106,7 @@ static bool why_watch(struct why_run *x, struct peer *p, const char *target, str
             ok = why_ask(x, p, buf_view(&who), false, e) || x->ctx->interrupts;
     }
     x->ctx->interrupts = 0; /* Ctrl-C only ends the repeated looks */
-    ok = ok && why_ask(x, p, buf_view(&who), true, e) && senders_name(&x->senders, p, PATIENCE_MS, ANSWER_MS, e);
+    ok = ok && why_ask(x, p, buf_view(&who), true, e) && senders_name(&x->senders, p, WHY_PATIENCE_MS, ANSWER_MS, e);
     if (ok)
         why_sample(&x->samples, &x->look);
     buf_release(&who);

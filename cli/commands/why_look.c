@@ -6,6 +6,16 @@
 #include "../erlang/etf_fields.h"
 #include "../erlang/term_print.h"
 
+void why_request(struct buf *to, struct str who, bool anew, bool whole)
+{
+    look_request(to, &(struct look_question){.what = "why",
+                                             .who = who,
+                                             .anew = anew,
+                                             .most = whole,
+                                             .share = 100,
+                                             .patience_ms = WHY_PATIENCE_MS});
+}
+
 /* ---- answers ---- */
 
 /* A row that is being read. The stack is decoded after the other members. */

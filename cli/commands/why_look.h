@@ -13,6 +13,7 @@
 #define WHY_SHAPES 8
 #define WHY_SOME 4
 #define WHY_TOPS 64
+#define WHY_PATIENCE_MS 300 /* how long a node waits for the answer of a process */
 
 struct why_row {
     struct look_process process; /* if `answer` is "elsewhere", its name is the name of its node */
@@ -58,6 +59,11 @@ struct why_look {
     int64_t at; /* loop_now() time of the answer */
 };
 
+/*
+ * Appends a question about a process. `anew`: it is an error if the process has exited. `whole`: also about what it
+ * waits for, its messages, who waits for it, and its details.
+ */
+void why_request(struct buf *to, struct str who, bool anew, bool whole);
 bool why_read(struct etf r, struct why_look *ret, struct funs *funs, struct err *e);
 
 /* A summary of several looks at the same process. */

@@ -129,14 +129,23 @@ static void put_lengths(const struct why_samples *s, struct buf *to)
     ps_put_count(to, s->queue_most, false);
 }
 
+/* Prints a number per second, with a fraction if it is small. `sign`: +3/s. */
+static void put_rate(double rate, bool sign, struct buf *to)
+{
+    if (rate > -9.95 && rate < 9.95)
+        buf_printf(to, sign ? "%+.1f" : "%.1f", rate);
+    else
+        ps_put_count(to, (int64_t)(rate < 0 ? rate - 0.5 : rate + 0.5), sign);
+    buf_puts(to, "/s");
+}
+
 static void put_growth(const struct why_samples *s, const char *before, struct buf *to)
 {
     if (s->last.queue <= s->first.queue)
         return;
     buf_puts(to, before);
     buf_puts(to, s->queue_fell ? "about " : "");
-    ps_put_count(to, (int64_t)(why_rate(s, s->first.queue, s->last.queue) + 0.5), false);
-    buf_puts(to, "/s");
+    put_rate(why_rate(s, s->first.queue, s->last.queue), false, to);
     if (s->queue_fell) {
         buf_puts(to, " (");
         put_lengths(s, to);
@@ -409,8 +418,7 @@ static void put_queue(const struct why_page *p, struct buf *b)
         buf_puts(b, " in these looks)");
     } else if (growth) {
         buf_puts(b, ", ");
-        ps_put_count(b, (int64_t)why_rate(p->samples, p->samples->first.queue, p->samples->last.queue), true);
-        buf_puts(b, "/s");
+        put_rate(why_rate(p->samples, p->samples->first.queue, p->samples->last.queue), true, b);
     }
     for (unsigned i = 0; i < l->nshapes; i++) {
         const struct why_shape *x = &l->shapes[i];
