@@ -21,6 +21,7 @@
 #include "cmd.h"
 #include "ps_rows.h"
 #include "refresh.h"
+#include "why_watch.h"
 
 #define ANSWER_MS 30000
 #define PAGE 20000 /* limit for the processes that one answer covers */
@@ -59,8 +60,8 @@ static const struct opt rows[] = {
 };
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
 
-/* The state of a node. PS_RESTING: its look is complete, or none has begun. */
-enum ps_doing { PS_RESTING, PS_LOOKING, PS_OVER };
+/* The state of a node. PS_RESTING: it has no question to answer. PS_WATCHING: it was asked about one process. */
+enum ps_doing { PS_RESTING, PS_LOOKING, PS_WATCHING, PS_OVER };
 
 struct ps_peer {
     enum ps_doing doing;
@@ -72,6 +73,7 @@ struct ps_peer {
 struct ps_run {
     struct ctx *ctx;
     const struct ps_opts *o;
+    const struct node_opts *given;
     struct peers peers;
     struct ps_peer *states;
     struct ps_node *nodes;
@@ -81,7 +83,9 @@ struct ps_run {
     bool chosen_there;   /* the first rows of the table are among the first rows that the nodes send */
     bool growth;
     struct refresh refresh;
-    char trace_pid[32]; /* pid of the process to trace after the table is closed; "": none */
+    struct why_watch watch; /* the process whose details are open */
+    bool watches, again;    /* watches: `watch` has a process; again: a look is due when no node has to answer */
+    char trace_pid[32];     /* pid of the process to trace after the table is closed; "": none */
     unsigned trace_node;
     uint64_t round;
     int64_t begun; /* loop_now() time when the current look began */
@@ -99,10 +103,10 @@ static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- questions and answers ---- */
 
-/* Returns the limit for the rows that the options set, however many fit on the terminal. */
+/* Returns the limit for the rows that the options set, however many fit on the terminal; 0: none. */
 static size_t ps_most(const struct ps_opts *o)
 {
-    return o->rows < 0 ? ROWS : o->rows ? (size_t)o->rows : ROWS_MOST * PEERS_MAX;
+    return o->rows < 0 ? ROWS : (size_t)o->rows;
 }
 
 static void ps_ask(struct ps_run *x, struct peer *p)
@@ -111,12 +115,12 @@ static void ps_ask(struct ps_run *x, struct peer *p)
     struct buf b = {0};
     uint32_t id;
     struct err e;
-    size_t most = MIN(ps_most(x->o), ROWS_MOST);
+    size_t most = ps_most(x->o) ? ps_most(x->o) : ROWS_MOST;
 
     if (x->refresh.live && x->o->rows < 0)
-        most = MAX(x->refresh.lines, ROWS);
-    /* The filter may match rows that would not be shown without it, and so may another order. */
-    if (!x->chosen_there || (x->refresh.live && x->refresh.filter[0]))
+        most = MIN(refresh_wants(&x->refresh, ROWS), ROWS_MOST);
+    /* Other rows than the first ones may match the filter, or be first in another order. */
+    if (!x->chosen_there || x->refresh.filter[0])
         most = ROWS_MOST;
 
     if (s->round != x->round)
@@ -164,41 +168,70 @@ static int64_t ps_left(const struct ps_run *x)
     return left;
 }
 
+static bool ps_is_looking(const struct ps_run *x)
+{
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing != PS_RESTING && x->states[p->index].doing != PS_OVER)
+            return true;
+    return false;
+}
+
+/* Takes a part of a look at all processes, and asks for the next part. */
+static bool ps_take_look(struct ps_run *x, struct peer *p, struct etf answer, struct err *e)
+{
+    struct ps_peer *s = &x->states[p->index];
+    struct look_answer a;
+
+    s->left = 0;
+    if (!look_read(answer, &a, e))
+        return false;
+    if (!ps_take_silent(&x->nodes[p->index], a.silent))
+        return err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
+    if (a.left && !x->refresh.opened) {
+        s->left = a.left;
+        if (!x->refresh.live)
+            look_progress(x->ctx, x->begun, ps_left(x));
+        ps_ask(x, p);
+    }
+    return a.left || x->refresh.paused ||
+           ps_node_read(&x->nodes[p->index], p->index, &a, look_funs_of(&x->funs, session_node(p->session)), e);
+}
+
+/* Takes the answer about the process whose details are open. The user may have opened those of another one since. */
+static bool ps_take_watched(struct ps_run *x, struct peer *p, struct etf answer, struct err *e)
+{
+    return !x->watch.waits || why_watch_answer(&x->watch, answer, look_funs_of(&x->funs, session_node(p->session)), e);
+}
+
 static void ps_on_reply(void *data, struct peer *p, const struct session_reply *reply)
 {
     struct ps_run *x = data;
     struct ps_peer *s = &x->states[p->index];
-    struct look_answer a;
+    const enum ps_doing was = s->doing;
     struct err e;
+    bool ok = reply->ok;
 
     s->doing = PS_RESTING;
-    if (!reply->ok) {
+    if (!ok) {
         session_error(reply, &e);
         s->doing = PS_OVER;
-        refresh_fail(&x->refresh, &x->status, &e);
-        x->refresh.done = true;
-        return;
+    } else if (was == PS_WATCHING) {
+        ok = ps_take_watched(x, p, reply->term, &e);
+    } else {
+        ok = ps_take_look(x, p, reply->term, &e);
     }
-    bool ok =
-        look_read(reply->term, &a, &e) && (ps_take_silent(&x->nodes[p->index], a.silent) ||
-                                           err_set(&e, ERR_RUN, "the node's answer about its processes is malformed"));
-    s->left = ok ? a.left : 0;
-    if (ok && a.left) {
-        if (!x->refresh.live)
-            look_progress(x->ctx, x->begun, ps_left(x));
-        ps_ask(x, p);
-        return;
-    }
-    if (ok && !x->refresh.paused)
-        ok = ps_node_read(&x->nodes[p->index], p->index, &a, look_funs_of(&x->funs, session_node(p->session)), &e);
     x->refresh.dirty = true;
     if (!ok) {
         refresh_fail(&x->refresh, &x->status, &e);
         x->refresh.done = true;
     }
+    if (x->again && !ps_is_looking(x)) {
+        x->again = false;
+        x->refresh.next = 0;
+    }
 }
 
-static struct ps_table ps_table_of(const struct ps_run *x)
+static struct ps_table ps_table_of(struct ps_run *x)
 {
     return (struct ps_table){
         .nodes = x->nodes,
@@ -209,9 +242,7 @@ static struct ps_table ps_table_of(const struct ps_run *x)
         .growth = x->growth,
         .paint.on = x->refresh.color,
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
-        .most = ps_most(x->o),
-        .chosen = SIZE_MAX,
-        .filter = x->refresh.filter,
+        .window = &x->refresh.window,
     };
 }
 
@@ -225,14 +256,6 @@ static void ps_begin_look(struct ps_run *x)
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
         if (x->states[p->index].doing == PS_RESTING)
             ps_ask(x, p);
-}
-
-static bool ps_is_looking(const struct ps_run *x)
-{
-    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
-        if (x->states[p->index].doing == PS_LOOKING)
-            return true;
-    return false;
 }
 
 /* Looks once at all processes of all nodes. Returns false if it was ended before. */
@@ -254,10 +277,11 @@ static void ps_print(struct ps_run *x)
     struct ps_table t = ps_table_of(x);
     struct buf b = {0};
 
+    x->refresh.window.room = ps_most(x->o);
     if (x->o->as != GRID_TEXT)
         ps_table_data(&t, (enum grid_as)x->o->as, &b);
     else
-        ps_table_text(&t, "\n", &b);
+        ps_table_text(&t, &b);
     out_take(x->ctx->out, &b);
     if (x->o->as == GRID_TEXT) {
         ps_table_title(&t, &b);
@@ -267,13 +291,13 @@ static void ps_print(struct ps_run *x)
 }
 
 static const char *const help_text[] = {
-    "",
     "  q          quit; the table stays on the terminal",
     "  s  → ←     sort by the next column; o: the other direction",
     "  g          sort by growth since the last update, or by size",
-    "  ↑ ↓        choose a process",
+    "  ↑ ↓        choose a process; also Page Up and Down, Home, End",
+    "  Enter      show what the chosen process does, as etrace why; Esc goes back",
+    "  t          leave, and trace the messages of the chosen process",
     "  /          show only rows with a text; among the first 1000 of a node",
-    "  t  Enter   leave, and trace the messages of the chosen process",
     "  p  space   pause",
     "  h  ?       show this help",
     "",
@@ -288,16 +312,42 @@ static void ps_live_title(void *data, struct buf *to)
     ps_table_title(&t, to);
 }
 
-static void ps_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+static void ps_live_rows(void *data, unsigned columns, struct buf *to)
 {
     struct ps_run *x = data;
     struct ps_table t = ps_table_of(x);
 
     t.columns = columns;
-    t.most = refresh_room(&x->refresh, MAX(x->o->rows, 0));
-    t.chosen = x->refresh.chosen;
-    const size_t shown = ps_table_text(&t, end, to);
-    x->refresh.chosen = MIN(x->refresh.chosen, shown ? shown - 1 : 0);
+    if (x->o->rows > 0)
+        x->refresh.window.room = MIN(x->refresh.window.room, (size_t)x->o->rows);
+    ps_table_text(&t, to);
+}
+
+/* Watches the chosen process, unless that is the one that is watched. */
+static bool ps_watch_chosen(struct ps_run *x)
+{
+    struct ps_table t = ps_table_of(x);
+    const struct ps_row *row = ps_table_chosen(&t);
+    const struct peer *p = row ? &x->peers.items[row->node] : NULL;
+    struct err e;
+
+    if (!p || !peer_is_there(p) ||
+        (x->watches && row->node == x->watch.node && !strcmp(row->process.pid, x->watch.process.pid)))
+        return x->watches;
+    x->watches = why_watch_begin(&x->watch, &row->process, row->node, session_node(p->session), &e);
+    return x->watches;
+}
+
+static void ps_live_details(void *data, unsigned columns, struct buf *to)
+{
+    struct ps_run *x = data;
+    struct why_page page = {.ssh = x->given->ssh, .paint.on = x->refresh.color, .columns = columns};
+
+    if (!ps_watch_chosen(x))
+        return;
+    page.node = x->names[x->watch.node];
+    page.named = x->given->nodes.count ? page.node : NULL;
+    why_watch_text(&x->watch, &page, to);
 }
 
 /* ---- keys ---- */
@@ -305,7 +355,7 @@ static void ps_live_rows(void *data, unsigned columns, const char *end, struct b
 static void choose_to_trace(struct ps_run *x)
 {
     struct ps_table t = ps_table_of(x);
-    const struct ps_row *row = ps_table_row(&t, x->refresh.chosen);
+    const struct ps_row *row = ps_table_chosen(&t);
 
     if (!row)
         return;
@@ -314,11 +364,33 @@ static void choose_to_trace(struct ps_run *x)
     x->refresh.done = true;
 }
 
+static void ps_ask_watched(struct ps_run *x)
+{
+    struct peer *p = &x->peers.items[x->watch.node];
+    struct buf b = {0};
+    uint32_t id;
+    struct err e;
+
+    if (!peer_is_there(p))
+        return;
+    x->states[p->index].doing = PS_WATCHING;
+    why_watch_request(&x->watch, &b);
+    if (!session_request(p->session, buf_view(&b), ANSWER_MS, &id, &e))
+        peer_fail(p, &e);
+    buf_release(&b);
+}
+
+/* Looks at what the screen shows, or does so when the nodes have answered the last question. */
 static void ps_look_again(void *data)
 {
     struct ps_run *x = data;
 
-    if (!ps_is_looking(x))
+    x->again = ps_is_looking(x);
+    if (x->again)
+        return;
+    if (x->refresh.opened && ps_watch_chosen(x))
+        ps_ask_watched(x);
+    else
         ps_begin_look(x);
 }
 
@@ -329,11 +401,9 @@ static void ps_on_key(void *data, int key)
     switch (key) {
     case 'g':
         x->growth = !x->growth;
-        ps_look_again(x);
+        x->refresh.next = 0;
         break;
     case 't':
-    case '\r':
-    case '\n':
         choose_to_trace(x);
         break;
     default:
@@ -402,6 +472,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     struct ps_run x = {
         .ctx = ctx,
         .o = o,
+        .given = node,
         .states = mem_zalloc(PEERS_MAX * sizeof(struct ps_peer)),
         .nodes = mem_zalloc(PEERS_MAX * sizeof(struct ps_node)),
         .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
@@ -412,13 +483,15 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "ps",
-        .keys = "q quit  s sort  o order  g growth  / filter  ↑↓ choose  t trace  p pause  h help",
+        .keys = "q quit  Enter details  t trace  s sort  o order  g growth  / filter  p pause  h help",
+        .details_keys = "q quit  Esc back  ↑↓ scroll  t trace  p pause  h help",
         .help = help_text,
         .data = &x,
         .title = ps_live_title,
         .rows = ps_live_rows,
+        .details = ps_live_details,
         .key = ps_on_key,
-        .chooses = true,
+        .window = {.filter = x.refresh.filter, .room = ps_most(o), .chooses = true},
         .filters = true,
         .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
@@ -442,6 +515,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     free(x.nodes);
     free(x.names);
     look_funs_release(&x.funs);
+    why_watch_release(&x.watch);
     refresh_release(&x.refresh);
     return x.trace_pid[0] && !x.status ? chosen_messages(ctx, node, name, &(const char *){x.trace_pid}, 1) : x.status;
 }
@@ -468,8 +542,8 @@ static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)
 static const char about[] = "  etrace ps                            the processes with the most memory\n"
                             "  etrace ps --sort queue               with the longest queues\n"
                             "  etrace ps --sort binaries --for 10s  whose binaries grow the most in 10 s\n"
-                            "\nOn a terminal the table refreshes: q quit, s sort, g growth, / filter, arrows\n"
-                            "choose a process, t traces its messages, p pause, h help.\n";
+                            "\nOn a terminal the table refreshes. The arrows choose a process: Enter shows what\n"
+                            "it does, t traces its messages. q quit, s sort, / filter, h all keys.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &ps_group, &talk_group, NULL};
 const struct cmd cmd_ps = {

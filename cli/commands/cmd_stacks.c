@@ -163,7 +163,7 @@ static void ask_stacks(struct stacks_run *x, struct peer *p)
                                   : x->share / 100 ? x->share / 100
                                                    : 1,
                          .patience_ms = samples ? SAMPLE_PATIENCE_MS : PATIENCE_MS,
-                         .pids = x->all ? STACK_PIDS_ALL : STACK_PIDS,
+                         .pids = x->all || x->refresh.opened ? STACK_PIDS_ALL : STACK_PIDS,
                      });
     send_question(x, p, buf_view(&b), LOOK_LOOKING);
     buf_release(&b);
@@ -342,7 +342,7 @@ static void json_nodes(struct stacks_run *x, struct buf *to)
     }
 }
 
-static void text_silent(struct stacks_run *x, const struct stack_table *t, const char *end, struct buf *to)
+static void text_silent(struct stacks_run *x, const struct stack_table *t, struct buf *to)
 {
     for (size_t i = 0; i < x->peers.count; i++) {
         const struct look_peer *s = &x->states[i];
@@ -361,12 +361,12 @@ static void text_silent(struct stacks_run *x, const struct stack_table *t, const
             grid_cut(to, buf_view(&who), t->columns - 18);
         else
             buf_str(to, buf_view(&who));
-        buf_puts(to, end);
+        buf_char(to, '\n');
         buf_release(&who);
     }
 }
 
-static struct stack_table table_of(const struct stacks_run *x)
+static struct stack_table table_of(struct stacks_run *x)
 {
     return (struct stack_table){
         .groups = x->refresh.live ? &x->shown : &x->groups,
@@ -377,9 +377,7 @@ static struct stack_table table_of(const struct stacks_run *x)
         .all = x->all,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
-        .most = (size_t)x->o->rows,
-        .filter = x->refresh.live ? x->refresh.filter : NULL,
-        .chosen = SIZE_MAX,
+        .window = &x->refresh.window,
     };
 }
 
@@ -388,12 +386,13 @@ static void stacks_print(struct stacks_run *x)
     struct stack_table t = table_of(x);
     struct buf b = {0};
 
+    x->refresh.window.room = (size_t)x->o->rows;
     if (x->o->json) {
         stack_table_json(&t, &b);
         json_nodes(x, &b);
     } else {
-        stack_table_text(&t, "\n", &b);
-        text_silent(x, &t, "\n", &b);
+        stack_table_text(&t, &b);
+        text_silent(x, &t, &b);
     }
     out_take(x->ctx->out, &b);
     buf_release(&b);
@@ -510,13 +509,13 @@ static void stacks_say(struct stacks_run *x)
 /* ---- on a terminal ---- */
 
 static const char *const help_text[] = {
-    "",
     "  q          quit; the stacks stay on the terminal",
-    "  /          show only stacks with a text, such as a function or a name",
-    "  ↑ ↓        choose a stack",
-    "  t  Enter   leave, and trace the calls of its innermost function that is not",
+    "  ↑ ↓        choose a stack; also Page Up and Down, Home, End",
+    "  Enter      show the whole stack and its processes; Esc goes back",
+    "  t          leave, and trace the calls of its innermost function that is not",
     "             of OTP or Elixir, in its processes; without one, their messages;",
     "             of more than four idle processes, show their stacks",
+    "  /          show only stacks with a text, such as a function or a name",
     "  s  → ←     sort by the next column: count, growth, status, time waited, node,",
     "             stack",
     "  o          the other direction",
@@ -583,57 +582,60 @@ static void stacks_live_title(void *data, struct buf *to)
     }
 }
 
-static void stacks_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+static void stacks_live_rows(void *data, unsigned columns, struct buf *to)
 {
     struct stacks_run *x = data;
     struct stack_table t = table_of(x);
 
     t.columns = columns;
-    t.most = refresh_room(&x->refresh, x->o->rows);
-    t.chosen = x->refresh.chosen;
-    const size_t shown = stack_table_text(&t, end, to);
-    x->refresh.chosen = MIN(x->refresh.chosen, shown ? shown - 1 : 0);
-    text_silent(x, &t, end, to);
+    if (x->o->rows)
+        x->refresh.window.room = MIN(x->refresh.window.room, (size_t)x->o->rows);
+    stack_table_text(&t, to);
+    text_silent(x, &t, to);
 }
 
-/* Copies some processes of a line, because the line is freed with the table. */
-static void chosen_take(struct chosen_stack *c, const struct stack_line *line)
+static void stacks_live_details(void *data, unsigned columns, struct buf *to)
 {
+    struct stack_table t = table_of(data);
+
+    t.columns = columns;
+    if (!stack_table_details(&t, to))
+        buf_puts(to, "no process has this stack now\n");
+}
+
+/* Copies what the trace needs, because the line is freed with the table. */
+static void choose_line(void *data, const struct stack_line *line)
+{
+    struct stacks_run *x = data;
+    struct chosen_stack *c = &x->chosen;
+    const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
+    struct buf b = {0};
+
     c->node = line->stack->node;
     for (size_t i = 0; i < line->ngroups; i++)
         for (size_t k = 0; k < line->groups[i]->nprocesses && c->nprocesses < STACK_PIDS; k++)
             c->processes[c->nprocesses++] = line->groups[i]->processes[k];
     c->all = line->looks > c->nprocesses;
+    if (own) {
+        look_frame_print(&b, own);
+        snprintf(x->function, sizeof(x->function), "%s", buf_cstr(&b));
+    }
+    buf_release(&b);
+    x->refresh.done = true;
 }
 
 /*
- * Chooses the stack to trace, and closes the table. If the line stands for many idle processes, shows their stacks
- * instead.
+ * Chooses the stack to trace, and closes the table. If the line stands for many idle processes, which may have
+ * different stacks, shows their stacks instead, unless its details show them already.
  */
-static void choose_stack(struct stacks_run *x)
+static void choose_stack(void *data, const struct stack_line *line)
 {
-    struct stack_table t = table_of(x);
-    struct stack_lines lines = stack_lines(&t);
+    struct stacks_run *x = data;
 
-    if (x->refresh.chosen < lines.count) {
-        const struct stack_line *line = &lines.items[x->refresh.chosen];
-        const struct look_frame *own = look_own(x->shown.frames + line->stack->first, line->stack->count);
-        struct buf b = {0};
-        /* The idle processes of one line may have different stacks. */
-        if (line->behaviour && line->looks > STACK_PIDS) {
-            x->all = true;
-            x->refresh.dirty = true;
-        } else {
-            chosen_take(&x->chosen, line);
-            if (own) {
-                look_frame_print(&b, own);
-                snprintf(x->function, sizeof(x->function), "%s", buf_cstr(&b));
-            }
-            x->refresh.done = true;
-        }
-        buf_release(&b);
-    }
-    stack_lines_release(&lines);
+    if (line->behaviour && line->looks > STACK_PIDS && !x->refresh.opened)
+        x->all = true;
+    else
+        choose_line(x, line);
 }
 
 static void stacks_on_key(void *data, int key)
@@ -642,9 +644,9 @@ static void stacks_on_key(void *data, int key)
 
     if (key == 'v') {
         x->all = !x->all;
-        x->refresh.dirty = true;
-    } else if (key == 't' || key == '\r' || key == '\n') {
-        choose_stack(x);
+    } else if (key == 't') {
+        const struct stack_table t = table_of(x);
+        stack_table_chosen(&t, choose_stack, x);
     }
 }
 
@@ -736,14 +738,16 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     x.refresh = (struct refresh){
         .ctx = ctx,
         .name = "stacks",
-        .keys = "q quit  s sort  o order  / filter  ↑↓ choose  t trace  v all  p pause  h help",
+        .keys = "q quit  Enter details  t trace  s sort  o order  / filter  v all  p pause  h help",
+        .details_keys = "q quit  Esc back  ↑↓ scroll  t trace  p pause  h help",
         .help = help_text,
         .data = &x,
         .title = stacks_live_title,
         .rows = stacks_live_rows,
+        .details = stacks_live_details,
         .key = stacks_on_key,
         .filters = true,
-        .chooses = true,
+        .window = {.filter = x.refresh.filter, .chooses = true},
         .sorts = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
     };
@@ -805,7 +809,8 @@ static const char about[] = "  etrace stacks                         what all pr
                             "\nEach line has a number of processes, their state, and their stack from the\n"
                             "innermost function on. Idle processes have one line for each behaviour, with\n"
                             "the modules that they serve. Looking changes nothing in the processes. On a\n"
-                            "terminal the table refreshes: q quit, / filter, arrows choose, t trace, v all.\n";
+                            "terminal the table refreshes. The arrows choose a stack: Enter shows it whole,\n"
+                            "t traces its own function. q quit, / filter, v all stacks, h all keys.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &stacks_group, &talk_group, NULL};
 const struct cmd cmd_stacks = {

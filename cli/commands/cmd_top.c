@@ -26,8 +26,9 @@
 #define POLL_MOST 5000  /* longest time between two reads */
 #define POLL_LEAST 1000 /* shortest time between two reads before OTP 29, where a read stops the schedulers */
 #define POLL_LEAST_29 200
-#define POLL_FIRST 250 /* longest time before the first read, for a table on a screen */
-#define ROWS_MOST 1000 /* limit for the rows of one node */
+#define POLL_FIRST 250  /* longest time before the first read, for a table on a screen */
+#define ROWS_MOST 1000  /* limit for the rows of one node */
+#define ROWS_SCREEN 200 /* least number of rows to read for a screen */
 /* Number of functions from which counting times or words may take half of a node's speed. */
 #define COSTLY 1000
 
@@ -77,6 +78,7 @@ struct top_peer {
 struct top {
     struct ctx *ctx;
     const struct top_opts *o;
+    const struct node_opts *given;
     const struct texts *words;
     struct arena arena;
     struct texts texts;
@@ -109,7 +111,7 @@ static bool cmd_top_ask(struct top *t, struct peer *p, struct str request, enum 
     return false;
 }
 
-static struct top_table current_table(const struct top *t)
+static struct top_table current_table(struct top *t)
 {
     return (struct top_table){
         .nodes = t->nodes,
@@ -121,15 +123,15 @@ static struct top_table current_table(const struct top *t)
                  &t->refresh.turn},
         .by_process = t->by_process,
         .paint.on = t->refresh.color,
-        .most = (size_t)t->o->rows,
+        .window = &t->refresh.window,
     };
 }
 
-static void read_request(const struct top *t, bool whole, struct buf *b)
+static void read_request(struct top *t, bool whole, struct buf *b)
 {
     const struct top_table x = current_table(t);
     enum top_kept kept;
-    size_t most = t->refresh.live ? MAX(t->refresh.lines, 200) : ROWS_MOST;
+    size_t most = t->refresh.live ? MIN(refresh_wants(&t->refresh, ROWS_SCREEN), ROWS_MOST) : ROWS_MOST;
 
     if (!top_table_kept(&x, t->counters, &kept))
         most = ROWS_MOST;
@@ -206,9 +208,11 @@ static void cmd_top_print(struct top *t, bool title, bool left)
     struct top_table x = current_table(t);
     struct buf b = {0};
 
+    t->refresh.window.room = (size_t)t->o->rows;
     if (left) {
         x.columns = t->refresh.columns;
-        x.most = t->o->rows ? (size_t)t->o->rows : t->refresh.lines > 8 ? t->refresh.lines - 8 : 1;
+        if (!t->o->rows)
+            t->refresh.window.room = t->refresh.lines > 8 ? t->refresh.lines - 8 : 1;
     }
     if (t->o->as != GRID_TEXT) {
         top_table_data(&x, (enum grid_as)t->o->as, &b);
@@ -219,7 +223,7 @@ static void cmd_top_print(struct top *t, bool title, bool left)
             paint_end(&x.paint, &b);
             buf_char(&b, '\n');
         }
-        top_table_text(&x, "\n", &b);
+        top_table_text(&x, &b);
     }
     if (title && !left && t->o->as != GRID_JSON)
         buf_char(&b, '\n');
@@ -228,9 +232,12 @@ static void cmd_top_print(struct top *t, bool title, bool left)
 }
 
 static const char *const help_text[] = {
-    "",
     "  q            quit; the table stays on the terminal",
     "  s  → ←       sort by the next column; o: the other direction",
+    "  ↑ ↓          choose a row; also Page Up and Down, Home, End",
+    "  Enter        show all figures of the chosen row, and the commands that show",
+    "               more; Esc goes back",
+    "  /            show only rows with a text; among the first 1000 of a node",
     "  t            a row for each function, or for each function and process",
     "  p  space     pause the table; counting continues",
     "  r            restart from zero",
@@ -252,7 +259,7 @@ static bool is_costly(const struct top_node *n)
 
 static void top_live_title(void *data, struct buf *to)
 {
-    const struct top *t = data;
+    struct top *t = data;
     struct top_table x = current_table(t);
     bool costly = false;
 
@@ -262,14 +269,25 @@ static void top_live_title(void *data, struct buf *to)
     buf_puts(to, costly ? " · costly: see h" : "");
 }
 
-static void top_live_rows(void *data, unsigned columns, const char *end, struct buf *to)
+static void top_live_rows(void *data, unsigned columns, struct buf *to)
 {
-    const struct top *t = data;
+    struct top *t = data;
     struct top_table x = current_table(t);
 
     x.columns = columns;
-    x.most = refresh_room(&t->refresh, t->o->rows);
-    top_table_text(&x, end, to);
+    if (t->o->rows)
+        t->refresh.window.room = MIN(t->refresh.window.room, (size_t)t->o->rows);
+    top_table_text(&x, to);
+}
+
+static void top_live_details(void *data, unsigned columns, struct buf *to)
+{
+    struct top *t = data;
+    const struct top_table x = current_table(t);
+
+    (void)columns;
+    if (!top_table_details(&x, t->given, to))
+        buf_puts(to, "this row is no longer among the rows that the node sends\n");
 }
 
 /* ---- keys ---- */
@@ -585,6 +603,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     struct top t = {
         .ctx = ctx,
         .o = o,
+        .given = node,
         .words = words,
         .next_print = INT64_MAX,
         .by_process = o->by == 1,
@@ -595,12 +614,16 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     t.refresh = (struct refresh){
         .ctx = ctx,
         .name = "top",
-        .keys = "q quit  s sort  o order  t processes  p pause  r restart  h help",
+        .keys = "q quit  Enter details  s sort  o order  / filter  t processes  p pause  r restart  h help",
+        .details_keys = "q quit  Esc back  ↑↓ scroll  p pause  h help",
         .help = help_text,
         .data = &t,
         .title = top_live_title,
         .rows = top_live_rows,
+        .details = top_live_details,
         .key = top_on_key,
+        .filters = true,
+        .window = {.filter = t.refresh.filter, .room = (size_t)o->rows, .chooses = true},
         .sorts = true,
         .steady = true,
         .color = tty_colors(STDOUT_FILENO, (enum tty_color)o->color),
@@ -668,7 +691,7 @@ static const char about[] = "  etrace top 'app(shop)'              a table that 
                             "  etrace top --by process 'MyApp.Repo.*/_ -> count, time'\n"
                             "\nThe virtual machine itself counts calls, own time (without called functions)\n"
                             "and words of memory in the processes of -P, and makes no events. On a\n"
-                            "terminal: q quit, s sort, t processes, p pause, r restart, h help.\n";
+                            "terminal: q quit, s sort, / filter, t processes, Enter details, h all keys.\n";
 
 static const struct opt_group *const groups[] = {&node_group, &top_group, &talk_group, NULL};
 const struct cmd cmd_top = {

@@ -10,7 +10,6 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../views/grid.h"
-#include "refresh.h"
 
 const char *const ps_figures[PS_FIGURES] = {"queue", "memory", "binaries", "reductions"};
 
@@ -191,28 +190,8 @@ static void ps_put_stack(const struct ps_row *x, struct buf *to)
     ps_put_frames(x, to);
 }
 
-/* Returns true if the row contains the text of the filter, even in a part that does not fit on the screen. */
-static bool ps_admits(const struct ps_table *t, const struct ps_row *x)
-{
-    struct buf b = {0};
-
-    if (!t->filter || !*t->filter)
-        return true;
-    if (t->count > 1) /* with one node, the name of the node is not shown, so the filter must not match it */
-        buf_printf(&b, "%s ", t->names[x->node]);
-    buf_printf(&b, "%s ", x->application);
-    look_frame_print(&b, &x->initial);
-    buf_printf(&b, " %s ", ps_holder(x));
-    look_process_print(&b, &x->process);
-    buf_char(&b, ' ');
-    ps_put_stack(x, &b);
-    bool admits = refresh_matches(t->filter, buf_view(&b));
-    buf_release(&b);
-    return admits;
-}
-
-/* Returns the rows of all nodes that match the filter. The caller frees the array. */
-static const struct ps_row **ps_admitted(const struct ps_table *t, size_t *ret_count)
+/* Returns the rows of all nodes. The caller frees the array. */
+static const struct ps_row **ps_rows_of(const struct ps_table *t, size_t *ret_count)
 {
     size_t n = 0, all = 0;
 
@@ -221,8 +200,7 @@ static const struct ps_row **ps_admitted(const struct ps_table *t, size_t *ret_c
     const struct ps_row **rows = mem_alloc((all + 1) * sizeof(struct ps_row *));
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].count; k++)
-            if (ps_admits(t, &t->nodes[i].rows[k]))
-                rows[n++] = &t->nodes[i].rows[k];
+            rows[n++] = &t->nodes[i].rows[k];
     qsort(rows, n, sizeof(*rows), ps_order);
     *ret_count = n;
     return rows;
@@ -378,19 +356,26 @@ static void ps_put_cell(const void *data, size_t row, size_t column, struct grid
     }
 }
 
+static void ps_put_id(const void *data, size_t row, struct buf *to)
+{
+    const struct ps_row *x = ((const struct ps_grid *)data)->rows[row];
+
+    buf_printf(to, "%u %s", x->node, x->process.pid);
+}
+
 static void ps_grid_init(struct ps_grid *x, const struct ps_table *t)
 {
     *x = (struct ps_grid){.table = t};
-    x->grid = (struct grid){x->columns, PS_COLUMNS, ps_put_cell, x, .width = t->columns, .paint = t->paint};
-    x->rows = ps_admitted(t, &x->grid.nrows);
+    x->grid = (struct grid){x->columns,          PS_COLUMNS,        ps_put_cell,      x,
+                            .width = t->columns, .paint = t->paint, .name = ps_put_id};
+    x->rows = ps_rows_of(t, &x->grid.nrows);
     memcpy(x->columns, columns, sizeof(columns));
     grid_order(&x->grid, &t->sort);
     for (enum ps_figure s = 0; t->growth && s < PS_FIGURES; s++) {
         x->columns[PS_COL_FIGURES + s].title = growth_names[s].title;
         x->columns[PS_COL_FIGURES + s].key = growth_names[s].key;
     }
-    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
-    x->grid.marked = MIN(t->chosen + 1, x->grid.nrows);
+    grid_show(&x->grid, t->window);
 }
 
 static void ps_grid_release(struct ps_grid *x)
@@ -399,27 +384,26 @@ static void ps_grid_release(struct ps_grid *x)
     free(x->rows);
 }
 
-static size_t ps_put_rows(const struct ps_table *t, enum grid_as as, const char *end, struct buf *to)
+static void ps_put_rows(const struct ps_table *t, enum grid_as as, struct buf *to)
 {
     struct ps_grid x;
 
     ps_grid_init(&x, t);
     if (as == GRID_TEXT)
-        grid_text(&x.grid, end, to);
+        grid_text(&x.grid, to);
     else
         grid_data(&x.grid, as, NULL, to);
     ps_grid_release(&x);
-    return x.grid.nrows;
 }
 
-const struct ps_row *ps_table_row(const struct ps_table *t, size_t row)
+const struct ps_row *ps_table_chosen(const struct ps_table *t)
 {
     const struct ps_row *found = NULL;
     struct ps_grid x;
 
     ps_grid_init(&x, t);
-    if (row < x.grid.nrows)
-        found = x.rows[grid_row(&x.grid, row)];
+    if (x.grid.marked)
+        found = x.rows[grid_row(&x.grid, x.grid.marked - 1)];
     ps_grid_release(&x);
     return found;
 }
@@ -447,17 +431,15 @@ bool ps_table_figure(const struct ps_table *t, enum ps_figure *ret)
     return ps_sorts_by_figure(&g) && g.descends;
 }
 
-size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to)
+void ps_table_text(const struct ps_table *t, struct buf *to)
 {
-    const size_t shown = ps_put_rows(t, GRID_TEXT, end, to);
-
+    ps_put_rows(t, GRID_TEXT, to);
     for (size_t i = 0; i < t->count; i++)
         for (size_t k = 0; k < t->nodes[i].nsilent; k++) {
             buf_puts(to, "no answer  ");
             look_process_print(to, &t->nodes[i].silent[k]);
-            buf_puts(to, end);
+            buf_char(to, '\n');
         }
-    return shown;
 }
 
 void ps_table_title(const struct ps_table *t, struct buf *to)
@@ -553,7 +535,7 @@ static void ps_table_json(const struct ps_table *t, struct buf *to)
     struct ps_grid x;
 
     ps_grid_init(&x, t);
-    for (size_t i = 0; i < x.grid.nrows; i++)
+    for (size_t i = 0; i < grid_end(&x.grid); i++)
         ps_json(t, x.rows[grid_row(&x.grid, i)], to);
     ps_grid_release(&x);
     for (size_t i = 0; i < t->count; i++) {
@@ -577,5 +559,5 @@ void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to)
     if (as == GRID_JSON)
         ps_table_json(t, to);
     else
-        ps_put_rows(t, as, NULL, to);
+        ps_put_rows(t, as, to);
 }

@@ -4,6 +4,7 @@
 #define ETRACE_PS_ROWS_H
 
 #include "../views/grid_order.h"
+#include "../views/grid_window.h"
 #include "look.h"
 
 /* The figures of a process. A node keeps the rows with the largest values of one of them. */
@@ -62,10 +63,8 @@ struct ps_table {
     enum ps_figure kept; /* the figure by which the nodes have chosen the rows */
     bool growth;         /* sort by the growth of the figure, and show the growth */
     struct paint paint;
-    unsigned columns;   /* width of the terminal; 0: unlimited */
-    size_t most;        /* limit for the rows; 0: no limit */
-    size_t chosen;      /* index of the marked row; SIZE_MAX: none. If there are fewer rows, the last one is marked */
-    const char *filter; /* show only rows that contain this text; "" or NULL: all */
+    unsigned columns;           /* width of the terminal; 0: unlimited */
+    struct grid_window *window; /* the rows to print; NULL: all */
 };
 
 extern const struct grid_table ps_columns;
@@ -76,11 +75,10 @@ extern const struct grid_table ps_columns;
  * *ret to the figure by which the nodes choose rows, which is memory if the table is sorted by anything else.
  */
 bool ps_table_figure(const struct ps_table *t, enum ps_figure *ret);
-const struct ps_row *ps_table_row(const struct ps_table *t, size_t row); /* NULL: the table has fewer rows */
+const struct ps_row *ps_table_chosen(const struct ps_table *t); /* the row that the window marks; NULL: none */
 
 void ps_table_title(const struct ps_table *t, struct buf *to); /* prints no newline */
-/* Returns the number of rows that it has printed. */
-size_t ps_table_text(const struct ps_table *t, const char *end, struct buf *to);
+void ps_table_text(const struct ps_table *t, struct buf *to);
 void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to); /* prints JSON, CSV or TSV */
 
 /* Returns the name of the part that takes most of the process's memory: heap, old heap, stack, messages or binaries. */

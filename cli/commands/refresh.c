@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "../ground/screen.h"
@@ -11,6 +10,9 @@
 
 #define BACKLOG_FULL (256u << 10)
 #define EOL "\033[K\r\n"
+#define FRAME 3 /* lines of the title, the blank line below it, and the keys */
+#define ROOM_LEAST 2
+#define OPENED_MS 1000 /* longest time between two looks while details are open */
 #define KEY_ESCAPE 27
 #define KEY_CTRL_D 4
 
@@ -44,9 +46,87 @@ static bool sort_pressed(struct refresh *r, int key)
     return true;
 }
 
+static bool page_moved(struct refresh *r, int key)
+{
+    const size_t page = r->window.room;
+
+    switch (key) {
+    case KEY_UP:
+        r->down -= MIN(r->down, 1u);
+        return true;
+    case KEY_DOWN:
+        r->down++;
+        return true;
+    case KEY_PAGE_UP:
+        r->down -= MIN(r->down, page);
+        return true;
+    case KEY_PAGE_DOWN:
+        r->down += page;
+        return true;
+    case KEY_FIRST:
+        r->down = 0;
+        return true;
+    case KEY_LAST:
+        r->down = SIZE_MAX / 2;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool rows_moved(struct refresh *r, int key)
+{
+    struct grid_window *w = &r->window;
+
+    switch (key) {
+    case KEY_UP:
+        grid_window_up(w, 1);
+        return true;
+    case KEY_DOWN:
+        grid_window_down(w, 1);
+        return true;
+    case KEY_PAGE_UP:
+        grid_window_up(w, w->room);
+        return true;
+    case KEY_PAGE_DOWN:
+        grid_window_down(w, w->room);
+        return true;
+    case KEY_FIRST:
+        grid_window_up(w, GRID_WINDOW_HOME);
+        return true;
+    case KEY_LAST:
+        grid_window_last(w);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Opens or closes the details of the chosen row. Looks again for what the screen shows then. */
+static void open_details(struct refresh *r, bool open)
+{
+    if (open && !r->window.rows)
+        return;
+    r->opened = r->window.pins = open;
+    r->down = 0;
+    r->next = 0;
+}
+
+/* Handles a key that moves in the screen, or opens or closes the details. */
+static bool move_pressed(struct refresh *r, int key)
+{
+    const bool enters = key == '\r' || key == '\n';
+
+    if (r->details && (enters || (r->opened && key == KEY_ESCAPE))) {
+        open_details(r, !r->opened);
+        return true;
+    }
+    return r->opened ? page_moved(r, key) : rows_moved(r, key);
+}
+
 static void key_pressed(struct refresh *r, int key)
 {
-    if (sort_pressed(r, key))
+    if (move_pressed(r, key) || (!r->opened && sort_pressed(r, key)))
         return;
     switch (key) {
     case 'q':
@@ -62,7 +142,7 @@ static void key_pressed(struct refresh *r, int key)
         r->help_shown = true;
         return;
     case '/':
-        r->typing = r->filters;
+        r->typing = r->filters && !r->opened;
         if (r->typing)
             r->filter[0] = 0;
         return;
@@ -71,16 +151,17 @@ static void key_pressed(struct refresh *r, int key)
             break;
         r->filter[0] = 0;
         return;
-    case KEY_UP:
-        r->chosen -= r->chooses && r->chosen > 0;
-        return;
-    case KEY_DOWN:
-        r->chosen += r->chooses;
-        return;
     default:
         break;
     }
     r->key(r->data, key);
+}
+
+/* Looks again if the user has come to rows that the last look did not ask for. */
+static void want_rows(struct refresh *r)
+{
+    if (r->asked && grid_window_needs(&r->window) > r->asked)
+        r->next = 0;
 }
 
 static void refresh_on_key(void *data, int key)
@@ -109,6 +190,8 @@ void refresh_open(struct refresh *r)
     buf_release(&b);
     screen_listen(&r->ctx->loop, refresh_on_key, r);
     screen_size(&r->columns, &r->lines);
+    r->window.scrolls = true;
+    r->window.filter = r->filter;
     r->live = r->dirty = true;
 }
 
@@ -118,7 +201,7 @@ void refresh_close(struct refresh *r)
 
     if (!r->live)
         return;
-    r->live = false;
+    r->live = r->window.scrolls = false;
     screen_ignore();
     screen_close(&b);
     out_take(r->ctx->out, &b);
@@ -130,6 +213,7 @@ void refresh_close(struct refresh *r)
 void refresh_release(struct refresh *r)
 {
     buf_release(&r->notes);
+    grid_window_release(&r->window);
 }
 
 /*
@@ -152,7 +236,24 @@ static void draw_title(struct refresh *r, struct buf *to)
         buf_printf(&b, " · /%s", r->filter);
     buf_puts(&b, r->paused ? " · paused" : "");
     draw_line(r, to, buf_cstr(&b));
-    buf_puts(to, "\r\n" EOL);
+    buf_puts(to, "\r\n");
+    buf_release(&b);
+}
+
+/* Draws at the right which of the rows the screen shows, if it cannot show all of them. */
+static void draw_place(const struct refresh *r, struct buf *to)
+{
+    const struct grid_window *w = &r->window;
+    struct paint paint = {.on = r->color};
+    struct buf b = {0};
+
+    if (!r->help_shown && !r->opened && w->rows > w->room)
+        buf_printf(&b, "rows %zu-%zu", w->first + 1, w->first + w->room);
+    if (b.len && b.len < r->columns) {
+        buf_printf(to, "%*s", (int)(r->columns - 1 - b.len), "");
+        paint_str(&paint, to, PAINT_TIME, buf_view(&b));
+    }
+    buf_puts(to, EOL);
     buf_release(&b);
 }
 
@@ -165,15 +266,67 @@ static void draw_foot(struct refresh *r, struct buf *to)
     if (r->typing)
         buf_printf(&b, "/%s▏ Enter keeps the filter, Esc removes it", r->filter);
     paint_begin(&paint, to, PAINT_TIME);
-    draw_line(r, to, r->typing ? buf_cstr(&b) : r->keys);
+    draw_line(r, to, r->typing ? buf_cstr(&b) : r->opened ? r->details_keys : r->keys);
     paint_end(&paint, to);
     buf_release(&b);
+}
+
+/* Draws up to `most` lines of the text, after the first `down` ones. */
+static void draw_lines(const struct refresh *r, struct str text, size_t down, size_t most, struct buf *to)
+{
+    for (size_t i = 0; text.len && i < down + most; i++) {
+        const char *stop = memchr(text.at, '\n', text.len);
+        const struct str line = {text.at, stop ? (size_t)(stop - text.at) : text.len};
+        const size_t taken = MIN(line.len + 1, text.len);
+        text = (struct str){text.at + taken, text.len - taken};
+        if (i < down)
+            continue;
+        grid_cut(to, line, r->columns - 1);
+        buf_puts(to, EOL);
+    }
+}
+
+static size_t lines_of(struct str text)
+{
+    size_t lines = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        lines += text.at[i] == '\n';
+    return lines;
+}
+
+/* Makes the rows. Lines besides the rows and their titles, if there are any, take room from the rows. */
+static void make_rows(struct refresh *r, size_t room, struct buf *text)
+{
+    r->window.room = room - MIN(room, 2u);
+    for (int i = 0; i < 2; i++) {
+        buf_clear(text);
+        r->rows(r->data, r->columns - 1, text);
+        const size_t lines = lines_of(buf_view(text));
+        if (lines <= room)
+            break;
+        r->window.room -= MIN(r->window.room - 1, lines - room);
+    }
+}
+
+/* Makes the text between the title and the keys. */
+static void make_body(struct refresh *r, size_t room, struct buf *text)
+{
+    if (r->help_shown)
+        for (const char *const *l = r->help; *l; l++)
+            buf_printf(text, "%s\n", *l);
+    else if (r->opened)
+        r->details(r->data, r->columns - 1, text);
+    else
+        make_rows(r, room, text);
+    const size_t lines = lines_of(buf_view(text));
+    r->down = r->opened ? MIN(r->down, lines - MIN(lines, room)) : 0;
 }
 
 void refresh_draw(struct refresh *r)
 {
     unsigned columns, lines;
-    struct buf b = {0};
+    struct buf b = {0}, body = {0};
 
     screen_size(&columns, &lines);
     if (!r->dirty && columns == r->columns && lines == r->lines)
@@ -181,18 +334,18 @@ void refresh_draw(struct refresh *r)
     r->columns = columns;
     r->lines = lines;
     r->dirty = false;
+    const size_t room = lines > ROOM_LEAST + FRAME ? lines - FRAME : ROOM_LEAST;
+    make_body(r, room, &body);
     buf_puts(&b, "\033[H");
     draw_title(r, &b);
-    for (const char *const *l = r->help; r->help_shown && *l; l++) {
-        draw_line(r, &b, *l);
-        buf_puts(&b, "\r\n");
-    }
-    if (!r->help_shown)
-        r->rows(r->data, r->columns - 1, EOL, &b);
+    draw_place(r, &b);
+    draw_lines(r, buf_view(&body), r->help_shown ? 0 : r->down, room, &b);
     draw_foot(r, &b);
     if (out_backlog(r->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
         out_take(r->ctx->out, &b);
     buf_release(&b);
+    buf_release(&body);
+    want_rows(r);
 }
 
 static bool refresh_goes_on(const struct refresh *r, const int *status)
@@ -212,7 +365,7 @@ void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, cons
         if (loop_now() >= r->next) {
             if (!r->paused || r->steady)
                 look(r->data);
-            r->next = loop_now() + interval;
+            r->next = loop_now() + (r->opened ? MIN(interval, OPENED_MS) : interval);
         }
         if (!peers_step(peers, r->until ? MIN(r->next, r->until) : r->next))
             break;
@@ -229,21 +382,10 @@ void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const
 
 /* ---- rows ---- */
 
-size_t refresh_room(const struct refresh *r, int64_t given)
+size_t refresh_wants(struct refresh *r, size_t least)
 {
-    size_t room = r->lines > 5 ? r->lines - 5 : 1;
-
-    return given ? MIN(room, (size_t)given) : room;
-}
-
-bool refresh_matches(const char *filter, struct str text)
-{
-    size_t len = strlen(filter);
-
-    for (size_t i = 0; i + len <= text.len; i++)
-        if (!strncasecmp(text.at + i, filter, len))
-            return true;
-    return !len;
+    r->asked = MAX(grid_window_needs(&r->window), least);
+    return r->asked;
 }
 
 void refresh_fail(struct refresh *r, int *status, const struct err *e)

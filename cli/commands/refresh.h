@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows a table on the screen and redraws it in place. Handles the size of the screen, common keys, the help and the
- * filter. The command provides the title, the rows and its own keys.
+ * Shows a table on the screen and redraws it in place. Handles the size of the screen, common keys, the help, the
+ * filter, the chosen row and its details. The command provides the title, the rows, the details and its own keys.
  */
 #ifndef ETRACE_REFRESH_H
 #define ETRACE_REFRESH_H
@@ -10,6 +10,7 @@
 #include "../ground/loop.h"
 #include "../trace/peers.h"
 #include "../views/grid_order.h"
+#include "../views/grid_window.h"
 
 #define REFRESH_FILTER 60 /* limit for the bytes of the filter */
 
@@ -20,13 +21,19 @@ struct refresh {
     const char *const *help; /* lines of the help, NULL-terminated */
     void *data;              /* argument of the functions below */
     void (*title)(void *data, struct buf *to);
-    void (*rows)(void *data, unsigned columns, const char *end, struct buf *to); /* each line must end with `end` */
+    /* Prints the rows of `window`, in lines that end with \n: the titles of the columns, the rows, and what follows. */
+    void (*rows)(void *data, unsigned columns, struct buf *to);
     void (*key)(void *data, int key); /* handles a key that refresh does not handle itself */
-    /* filters: `/` lets the user type a filter; chooses: the arrow keys choose a row */
-    bool filters, chooses;
-    bool sorts;    /* s, arrows and o change `turn` */
-    bool steady;   /* also look while the table is paused */
-    int64_t until; /* loop_now() time at which the table ends by itself; 0: never */
+    /*
+     * Prints the details of the chosen row, in lines that end with \n. NULL: the table has no details, and Enter is a
+     * key of the command.
+     */
+    void (*details)(void *data, unsigned columns, struct buf *to);
+    const char *details_keys; /* the keys while the details are open */
+    bool filters;             /* `/` lets the user type a filter */
+    bool sorts;               /* s, arrows and o change `turn` */
+    bool steady;              /* also look while the table is paused */
+    int64_t until;            /* loop_now() time at which the table ends by itself; 0: never */
     bool color;
     /* The members below are the state. */
     bool live;   /* the screen is open */
@@ -35,7 +42,10 @@ struct refresh {
     bool dirty;   /* the table must be redrawn */
     bool done;    /* the table must be closed */
     int64_t next; /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
-    size_t chosen;
+    struct grid_window window;
+    bool opened;           /* the screen shows the details of the chosen row */
+    size_t down;           /* number of lines of the details that the user has scrolled away */
+    size_t asked;          /* number of rows that the last look asked for */
     struct grid_turn turn; /* what the keys have changed about the order of the rows */
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
@@ -59,15 +69,11 @@ void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, cons
 /* Opens the screen, calls refresh_loop() and closes the screen. */
 void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data));
 
-/* Returns the number of rows that fit on the screen, at most `given` unless it is 0. */
-size_t refresh_room(const struct refresh *r, int64_t given);
-
-/* Returns true if the text contains the filter, ignoring case. */
-bool refresh_matches(const char *filter, struct str text);
-static inline bool refresh_admits(const struct refresh *r, struct str text)
-{
-    return refresh_matches(r->filter, text);
-}
+/*
+ * Returns the number of rows to ask for, at least `least`, so that the user can scroll. When the user needs more, the
+ * next look is due at once.
+ */
+size_t refresh_wants(struct refresh *r, size_t least);
 
 /* Reports an error, or keeps it until the screen is closed. Sets *status if it is 0. */
 void refresh_fail(struct refresh *r, int *status, const struct err *e);

@@ -188,8 +188,8 @@ static void stacks_tell(struct snapshot_stacks *s)
 
     for (unsigned i = 0; i < s->count; i++)
         names[i] = s->nodes[i].name ? s->nodes[i].name : "";
-    const struct stack_table t = {.groups = &s->groups, .names = names, .nnodes = s->count, .chosen = SIZE_MAX};
-    stack_table_text(&t, "\n", &b);
+    const struct stack_table t = {.groups = &s->groups, .names = names, .nnodes = s->count};
+    stack_table_text(&t, &b);
     const bool ok = !s->file || out_write_file(s->file, buf_view(&b), true, &e);
     if (ok)
         ctx_say(s->ctx, "snapshot %" PRIu64 ": the stacks of %" PRIu64 " process%s%s%s", s->number, s->groups.looks,

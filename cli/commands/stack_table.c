@@ -8,7 +8,6 @@
 #include "../ground/json.h"
 #include "../ground/mem.h"
 #include "ps_rows.h"
-#include "refresh.h"
 
 /* ---- lines ---- */
 
@@ -52,10 +51,18 @@ static int shown_order(const void *a, const void *b)
     return x->stack < y->stack ? -1 : x->stack > y->stack;
 }
 
-static bool line_admits(const struct stack_table *t, const struct stack_line *x);
-static void lines_sort(const struct stack_table *t, struct stack_lines *l);
+struct stack_lines {
+    struct stack_line *items;
+    size_t count;
+    uint64_t looks; /* number of looks at processes in all lines */
+    const struct stack_group **groups;
+};
 
-struct stack_lines stack_lines(const struct stack_table *t)
+/*
+ * Returns all lines: the most frequent first, those of idle processes last. The caller frees them with
+ * stack_lines_release().
+ */
+static struct stack_lines stack_lines(const struct stack_table *t)
 {
     const struct stack_groups *g = t->groups;
     struct placed_group *placed = mem_alloc((g->count + 1) * sizeof(*placed));
@@ -84,17 +91,14 @@ struct stack_lines stack_lines(const struct stack_table *t)
             line.waited_ms = MAX(line.waited_ms, placed[end].group->waited_ms);
         }
         l.looks += line.looks;
-        l.all++;
-        if (!t->filter || !*t->filter || line_admits(t, &line))
-            l.items[l.count++] = line;
+        l.items[l.count++] = line;
     }
     qsort(l.items, l.count, sizeof(*l.items), shown_order);
-    lines_sort(t, &l);
     free(placed);
     return l;
 }
 
-void stack_lines_release(struct stack_lines *l)
+static void stack_lines_release(struct stack_lines *l)
 {
     free(l->items);
     free(l->groups);
@@ -309,9 +313,12 @@ static const struct grid_column columns[STACK_COLUMNS] = {
 
 const struct grid_table stack_columns = GRID_TABLE(columns);
 
-struct stack_rows {
+/* The state of a table while it is printed. */
+struct stack_grid {
     const struct stack_table *table;
-    const struct stack_lines *lines;
+    struct stack_lines lines;
+    struct grid_column columns[STACK_COLUMNS];
+    struct grid grid;
 };
 
 static void stack_count(const struct stack_table *t, uint64_t looks, uint64_t all, struct buf *to)
@@ -337,8 +344,8 @@ static void stack_growth(const struct stack_table *t, int64_t growth, struct buf
 
 static void put_stack_cell(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
-    const struct stack_table *t = ((const struct stack_rows *)data)->table;
-    const struct stack_lines *l = ((const struct stack_rows *)data)->lines;
+    const struct stack_table *t = ((const struct stack_grid *)data)->table;
+    const struct stack_lines *l = &((const struct stack_grid *)data)->lines;
     const struct stack_line *x = &l->items[row];
 
     switch (column) {
@@ -371,59 +378,140 @@ static void put_stack_cell(const void *data, size_t row, size_t column, struct g
     }
 }
 
-/* Sorts the lines by the column of --sort. */
-static void lines_sort(const struct stack_table *t, struct stack_lines *l)
+static void stack_put_id(const void *data, size_t row, struct buf *to)
 {
-    const struct stack_rows rows = {t, l};
-    struct grid g = {columns, STACK_COLUMNS, put_stack_cell, &rows, l->count, .width = t->columns};
-    struct stack_line *unsorted = l->items;
+    const struct stack_table *t = ((const struct stack_grid *)data)->table;
+    const struct stack_line *x = &((const struct stack_grid *)data)->lines.items[row];
 
-    grid_order(&g, &t->sort);
-    if (!g.order)
+    buf_printf(to, "%u %s ", x->stack->node, line_status(x));
+    put_stack(t, x, to);
+}
+
+static void stack_grid_init(struct stack_grid *x, const struct stack_table *t)
+{
+    *x = (struct stack_grid){.table = t, .lines = stack_lines(t)};
+    memcpy(x->columns, columns, sizeof(columns));
+    x->columns[STACK_COL_NODE].hidden = t->nnodes < 2;
+    x->grid = (struct grid){x->columns,     STACK_COLUMNS,       put_stack_cell,    x,
+                            x->lines.count, .width = t->columns, .paint = t->paint, .name = stack_put_id};
+    grid_order(&x->grid, &t->sort);
+    grid_show(&x->grid, t->window);
+}
+
+static void stack_grid_release(struct stack_grid *x)
+{
+    grid_release(&x->grid);
+    stack_lines_release(&x->lines);
+}
+
+static const struct stack_line *stack_grid_line(const struct stack_grid *x, size_t row)
+{
+    return &x->lines.items[grid_row(&x->grid, row)];
+}
+
+/* Prints the number of processes in lines that are not shown. */
+static void stack_put_rest(const struct stack_grid *x, struct buf *to)
+{
+    const struct stack_table *t = x->table;
+    const size_t shown = grid_end(&x->grid) - x->grid.first, others = x->lines.count - shown;
+    const uint64_t all = x->lines.looks + t->groups->left_out;
+    uint64_t looks = all;
+
+    for (size_t row = x->grid.first; row < grid_end(&x->grid); row++)
+        looks -= stack_grid_line(x, row)->looks;
+    if (!looks)
         return;
-    l->items = mem_alloc((l->count + 1) * sizeof(*l->items));
-    for (size_t i = 0; i < l->count; i++)
-        l->items[i] = unsorted[grid_row(&g, i)];
-    free(unsorted);
-    grid_release(&g);
+    stack_count(t, looks, all, to);
+    buf_printf(to, " in %zu other stack%s\n", others, PLURAL(others));
 }
 
-/* Returns true if the line contains the text of the filter, even in a part that does not fit on the screen. */
-static bool line_admits(const struct stack_table *t, const struct stack_line *x)
+void stack_table_text(const struct stack_table *t, struct buf *to)
 {
-    struct buf b = {0};
+    struct stack_grid x;
 
-    if (t->nnodes > 1) /* with one node, the name of the node is not shown, so the filter must not match it */
-        buf_printf(&b, "%s ", t->names[x->stack->node]);
-    buf_printf(&b, "%s ", line_status(x));
-    put_stack(t, x, &b);
-    put_who(t, x, &b);
-    bool admits = refresh_matches(t->filter, buf_view(&b));
-    buf_release(&b);
-    return admits;
+    stack_grid_init(&x, t);
+    grid_text(&x.grid, to);
+    stack_put_rest(&x, to);
+    stack_grid_release(&x);
 }
 
-size_t stack_table_text(const struct stack_table *t, const char *end, struct buf *to)
+bool stack_table_chosen(const struct stack_table *t, void (*use)(void *data, const struct stack_line *line), void *data)
 {
-    struct stack_lines l = stack_lines(t);
-    const size_t shown = t->most ? MIN(l.count, t->most) : l.count, others = l.all - shown;
-    struct grid_column own[STACK_COLUMNS];
-    const struct stack_rows rows = {t, &l};
-    struct grid g = {own, STACK_COLUMNS, put_stack_cell, &rows, shown, .width = t->columns, .paint = t->paint};
-    uint64_t looks = l.looks + t->groups->left_out;
+    struct stack_grid x;
 
-    memcpy(own, columns, sizeof(own));
-    own[STACK_COL_NODE].hidden = t->nnodes < 2;
-    g.marked = MIN(t->chosen + 1, shown);
-    grid_text(&g, end, to);
-    for (size_t i = 0; i < shown; i++)
-        looks -= l.items[i].looks;
-    if (looks) {
-        stack_count(t, looks, l.looks + t->groups->left_out, to);
-        buf_printf(to, " in %zu other stacks%s", others, end);
+    stack_grid_init(&x, t);
+    const bool found = x.grid.marked > 0;
+    if (found)
+        use(data, stack_grid_line(&x, x.grid.marked - 1));
+    stack_grid_release(&x);
+    return found;
+}
+
+/* ---- one line ---- */
+
+static void details_frames(const struct stack_table *t, const struct one_stack *s, struct buf *to)
+{
+    buf_char(to, '\n');
+    if (!s->count)
+        buf_puts(to, "  (no Erlang function)\n");
+    for (size_t i = 0; i < s->count; i++) {
+        buf_puts(to, "  ");
+        paint_begin(&t->paint, to, PAINT_FUN);
+        look_frame_print(to, &t->groups->frames[s->first + i]);
+        paint_end(&t->paint, to);
+        buf_char(to, '\n');
     }
-    stack_lines_release(&l);
-    return shown;
+}
+
+static void details_group(const struct stack_table *t, const struct stack_group *g, struct buf *to)
+{
+    buf_printf(to, "\n%llu process%s", (unsigned long long)g->looks, PLURAL_ES(g->looks));
+    if (g->initial.fun) {
+        buf_puts(to, " started as ");
+        look_frame_print(to, &g->initial);
+    }
+    if (g->waited_ms >= WAITED_LEAST) {
+        buf_puts(to, g->looks > 1 ? ", the longest wait " : ", waits for ");
+        print_duration(to, g->waited_ms * 1000000);
+    }
+    buf_char(to, '\n');
+    for (size_t i = 0; i < g->nprocesses; i++) {
+        buf_puts(to, "  ");
+        paint_begin(&t->paint, to, PAINT_PID);
+        look_process_print(to, &g->processes[i]);
+        paint_end(&t->paint, to);
+        buf_char(to, '\n');
+    }
+    if (g->looks > g->nprocesses)
+        buf_printf(to, "  and %llu more\n", (unsigned long long)(g->looks - g->nprocesses));
+}
+
+struct details {
+    const struct stack_table *table;
+    struct buf *to;
+};
+
+static void details_line(void *data, const struct stack_line *x)
+{
+    const struct stack_table *t = ((const struct details *)data)->table;
+    struct buf *to = ((const struct details *)data)->to;
+
+    buf_printf(to, "%llu process%s · %s", (unsigned long long)x->looks, PLURAL_ES(x->looks), line_status(x));
+    if (x->behaviour)
+        buf_printf(to, " · %s", x->behaviour);
+    if (t->nnodes > 1)
+        buf_printf(to, " · %s", t->names[x->stack->node]);
+    buf_char(to, '\n');
+    for (size_t i = 0; i < x->ngroups; i++) {
+        if (!i || x->groups[i]->stack != x->groups[i - 1]->stack)
+            details_frames(t, &t->groups->stacks[x->groups[i]->stack], to);
+        details_group(t, x->groups[i], to);
+    }
+}
+
+bool stack_table_details(const struct stack_table *t, struct buf *to)
+{
+    return stack_table_chosen(t, details_line, &(struct details){t, to});
 }
 
 /* ---- JSON ---- */
@@ -442,11 +530,12 @@ static void put_initial_json(const struct stack_table *t, const struct stack_gro
 void stack_table_json(const struct stack_table *t, struct buf *to)
 {
     struct stack_table each = *t;
+    struct stack_grid g;
 
     each.all = true;
-    struct stack_lines l = stack_lines(&each);
-    for (size_t i = 0; i < l.count && (!t->most || i < t->most); i++) {
-        const struct stack_line *x = &l.items[i];
+    stack_grid_init(&g, &each);
+    for (size_t i = 0; i < grid_end(&g.grid); i++) {
+        const struct stack_line *x = stack_grid_line(&g, i);
         size_t n = 0;
         json_begin_record(to, "stack");
         json_put_text(to, "node", t->names[x->stack->node]);
@@ -471,5 +560,5 @@ void stack_table_json(const struct stack_table *t, struct buf *to)
         json_end_array(to);
         json_end_record(to);
     }
-    stack_lines_release(&l);
+    stack_grid_release(&g);
 }

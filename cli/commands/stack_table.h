@@ -7,6 +7,7 @@
 #define ETRACE_STACK_TABLE_H
 
 #include "../views/grid_order.h"
+#include "../views/grid_window.h"
 #include "stack_groups.h"
 
 extern const struct grid_table stack_columns;
@@ -19,10 +20,8 @@ struct stack_table {
     bool samples; /* show the share of samples instead of the number of processes */
     bool all;     /* show a line for each stack, also of idle processes, with all processes that are known */
     struct paint paint;
-    unsigned columns;   /* width of the terminal; 0: unlimited */
-    size_t most;        /* limit for the rows; 0: no limit */
-    const char *filter; /* show only lines that contain this text; "" or NULL: all */
-    size_t chosen;      /* index of the marked row; SIZE_MAX: none. If there are fewer rows, the last one is marked */
+    unsigned columns;           /* width of the terminal; 0: unlimited */
+    struct grid_window *window; /* the rows to print; NULL: all */
 };
 
 struct stack_line {
@@ -35,22 +34,13 @@ struct stack_line {
     int64_t growth; /* as in struct stack_group */
 };
 
-struct stack_lines {
-    struct stack_line *items;
-    size_t count, all; /* number of lines that match the filter, and of all lines */
-    uint64_t looks;    /* number of looks at processes in all lines */
-    const struct stack_group **groups;
-};
-
-/*
- * Returns the lines that match the filter: the most frequent first, those of idle processes last. The caller frees them
- * with stack_lines_release().
- */
-struct stack_lines stack_lines(const struct stack_table *t);
-void stack_lines_release(struct stack_lines *l);
-
-/* Prints the table, and `end` after each line. Returns the number of rows. */
-size_t stack_table_text(const struct stack_table *t, const char *end, struct buf *to);
+void stack_table_text(const struct stack_table *t, struct buf *to);
 void stack_table_json(const struct stack_table *t, struct buf *to);
+
+/* Calls `use` with the line that the window marks. Returns false if there is none. */
+bool stack_table_chosen(const struct stack_table *t, void (*use)(void *data, const struct stack_line *line),
+                        void *data);
+/* Prints all that is known about that line: the functions of its stacks, one in each line, and its processes. */
+bool stack_table_details(const struct stack_table *t, struct buf *to);
 
 #endif

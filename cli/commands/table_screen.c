@@ -13,6 +13,7 @@
 static const char *const help_text[] = {
     "  s  → ←     sort by the next column",
     "  o          the other direction",
+    "  ↑ ↓        scroll; also Page Up and Down, Home, End",
     "  p  space   pause",
     "  /          show only the rows with a text",
     "  q          quit, and print the whole table",
@@ -35,23 +36,43 @@ static void table_screen_title(void *data, struct buf *to)
         buf_printf(to, " · %llu lost", (unsigned long long)lost);
 }
 
+/* Takes the next line that matches the filter from the text. Returns false after the last one. */
+static bool next_line(const struct table_screen *s, struct str *text, struct str *ret)
+{
+    while (text->len) {
+        const char *stop = memchr(text->at, '\n', text->len);
+        const size_t len = stop ? (size_t)(stop - text->at) : text->len, taken = MIN(len + 1, text->len);
+        *ret = (struct str){text->at, len};
+        *text = (struct str){text->at + taken, text->len - taken};
+        if (grid_matches(s->refresh.filter, *ret))
+            return true;
+    }
+    return false;
+}
+
 /* Prints the rows that match the filter. Always prints the first line, which has the titles of the columns. */
-static void table_screen_rows(void *data, unsigned columns, const char *end, struct buf *to)
+static void table_screen_rows(void *data, unsigned columns, struct buf *to)
 {
     struct table_screen *s = data;
-    size_t left = refresh_room(&s->refresh, 0) + 1;
-    struct str text = buf_view(&s->table.text);
+    struct grid_window *w = &s->refresh.window;
+    const struct str all = buf_view(&s->table.text);
+    const char *stop = all.len ? memchr(all.at, '\n', all.len) : NULL;
+    const size_t titles = stop ? (size_t)(stop - all.at) + 1 : all.len;
+    const struct str rows = {all.at + titles, all.len - titles};
+    struct str text = rows, line;
+    size_t n = 0;
 
-    for (bool first = true; text.len && left; first = false) {
-        const char *stop = memchr(text.at, '\n', text.len);
-        struct str line = {text.at, stop ? (size_t)(stop - text.at) : text.len};
-        size_t taken = MIN(line.len + 1, text.len);
-        text = (struct str){text.at + taken, text.len - taken};
-        if (!first && !refresh_admits(&s->refresh, line))
+    (void)columns;
+    while (next_line(s, &text, &line))
+        n++;
+    grid_window_fit(w, n);
+    buf_add(to, all.at, titles);
+    text = rows;
+    for (size_t i = 0; i < w->first + w->room && next_line(s, &text, &line); i++) {
+        if (i < w->first)
             continue;
-        grid_cut(to, line, columns);
-        buf_puts(to, end);
-        left--;
+        buf_str(to, line);
+        buf_char(to, '\n');
     }
 }
 

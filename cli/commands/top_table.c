@@ -6,6 +6,7 @@
 
 #include "../erlang/term_json.h"
 #include "../erlang/term_print.h"
+#include "../ground/command_line.h"
 
 /* ---- cells ---- */
 
@@ -188,10 +189,10 @@ static void top_put_cell(const void *data, size_t row, size_t column, struct gri
 /* ---- text ---- */
 
 /* Appends a line with the sums of the rows that are left out, so that the lines add up to the total. */
-static void top_put_rest(const struct top_grid *x, const char *end, struct buf *to)
+static void top_put_rest(const struct top_grid *x, struct buf *to)
 {
     const struct top_table *t = x->table;
-    const size_t shown = x->grid.nrows;
+    const size_t shown = grid_end(&x->grid) - x->grid.first;
     int64_t more = 0, calls = 0, us = 0, words = 0;
     unsigned counters = all_counters(t);
     struct buf b = {0};
@@ -203,7 +204,7 @@ static void top_put_rest(const struct top_grid *x, const char *end, struct buf *
         words += t->nodes[i].words;
     }
     more -= (int64_t)shown;
-    for (size_t i = 0; i < shown; i++) {
+    for (size_t i = x->grid.first; i < grid_end(&x->grid); i++) {
         const struct top_row *row = x->rows[grid_row(&x->grid, i)];
         calls -= row->calls;
         us -= row->us;
@@ -225,8 +226,17 @@ static void top_put_rest(const struct top_grid *x, const char *end, struct buf *
     paint_begin(&t->paint, to, PAINT_TIME);
     grid_cut(to, buf_view(&b), t->columns ? t->columns : SIZE_MAX);
     paint_end(&t->paint, to);
-    buf_puts(to, end);
+    buf_char(to, '\n');
     buf_release(&b);
+}
+
+static void top_put_id(const void *data, size_t row, struct buf *to)
+{
+    const struct top_row *x = ((const struct top_grid *)data)->rows[row];
+
+    buf_printf(to, "%u %s ", x->node, x->pid);
+    buf_str(to, x->fun->erl);
+    buf_printf(to, "/%d", x->arity);
 }
 
 static void top_grid_init(struct top_grid *x, const struct top_table *t)
@@ -236,7 +246,7 @@ static void top_grid_init(struct top_grid *x, const struct top_table *t)
 
     x->table = t;
     x->all_us = total_us(t);
-    x->grid = (struct grid){c, COLUMNS, top_put_cell, x, .width = t->columns, .paint = t->paint};
+    x->grid = (struct grid){c, COLUMNS, top_put_cell, x, .width = t->columns, .paint = t->paint, .name = top_put_id};
     x->rows = top_rows(t->nodes, t->count, &x->grid.nrows);
     memcpy(c, columns, sizeof(columns));
     c[COL_TIME].hidden = c[COL_SHARE].hidden = c[COL_PER_CALL].hidden = !(counters & TOP_COUNT_TIME);
@@ -245,7 +255,7 @@ static void top_grid_init(struct top_grid *x, const struct top_table *t)
     c[COL_ALL].hidden = t->by_process;
     c[COL_PID].hidden = c[COL_NAME].hidden = c[COL_ALIVE].hidden = c[COL_PROCESS].hidden = !t->by_process;
     grid_order(&x->grid, &t->sort);
-    x->grid.nrows = t->most ? MIN(x->grid.nrows, t->most) : x->grid.nrows;
+    grid_show(&x->grid, t->window);
 }
 
 static void top_grid_release(struct top_grid *x)
@@ -270,13 +280,13 @@ bool top_table_kept(const struct top_table *t, unsigned counters, enum top_kept 
     return same;
 }
 
-void top_table_text(const struct top_table *t, const char *end, struct buf *to)
+void top_table_text(const struct top_table *t, struct buf *to)
 {
     struct top_grid x;
 
     top_grid_init(&x, t);
-    grid_text(&x.grid, end, to);
-    top_put_rest(&x, end, to);
+    grid_text(&x.grid, to);
+    top_put_rest(&x, to);
     top_grid_release(&x);
 }
 
@@ -306,6 +316,65 @@ void top_table_title(const struct top_table *t, struct buf *to)
         buf_printf(to, " · restarted %lld time%s", (long long)begun, PLURAL(begun));
     if (anew)
         buf_printf(to, " · code reloaded %lld time%s", (long long)anew, PLURAL(anew));
+}
+
+/* ---- one row ---- */
+
+/* Begins a command about the process of the row, or about all processes. */
+static void top_begin_command(const struct top_table *t, const struct top_row *x, const struct node_opts *given,
+                              struct command_line *c)
+{
+    command_line_clear(c);
+    command_line_begin(c, NULL, given->ssh, given->nodes.count ? t->names[x->node] : NULL);
+    if (!x->pid[0])
+        return;
+    command_line_add(c, " -P");
+    command_line_word(c, x->pid);
+}
+
+/* Ends the command with an expression about the function of the row, and prints it in a line. */
+static void top_end_command(const struct top_table *t, const struct top_row *x, const char *after,
+                            struct command_line *c, struct buf *to)
+{
+    struct buf expr = {0};
+
+    buf_str(&expr, fun_text(x->fun));
+    buf_printf(&expr, "/%d %s", x->arity, after);
+    command_line_word(c, buf_cstr(&expr));
+    buf_release(&expr);
+    paint_begin(&t->paint, to, PAINT_COMMAND);
+    buf_puts(to, command_line_text(c));
+    paint_end(&t->paint, to);
+    buf_char(to, '\n');
+}
+
+static void top_put_commands(const struct top_table *t, const struct top_row *x, const struct node_opts *given,
+                             struct buf *to)
+{
+    struct command_line c = {0};
+
+    buf_char(to, '\n');
+    top_begin_command(t, x, given, &c);
+    command_line_add(&c, " -l 10");
+    top_end_command(t, x, "-> return", &c, to);
+    top_begin_command(t, x, given, &c);
+    command_line_add(&c, " --for 10s");
+    top_end_command(t, x, "by caller: count", &c, to);
+    command_line_release(&c);
+}
+
+bool top_table_details(const struct top_table *t, const struct node_opts *given, struct buf *to)
+{
+    struct top_grid x;
+
+    top_grid_init(&x, t);
+    const bool found = x.grid.marked > 0;
+    if (found) {
+        grid_row_text(&x.grid, x.grid.marked - 1, to);
+        top_put_commands(t, x.rows[grid_row(&x.grid, x.grid.marked - 1)], given, to);
+    }
+    top_grid_release(&x);
+    return found;
 }
 
 /* ---- for programs ---- */

@@ -5,7 +5,9 @@
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
+#include "../trace/settings.h"
 #include "../views/grid_order.h"
+#include "../views/grid_window.h"
 #include "top_rows.h"
 
 struct top_table {
@@ -15,8 +17,8 @@ struct top_table {
     struct grid_sort sort;
     bool by_process;
     struct paint paint;
-    unsigned columns; /* width of the terminal; 0: unlimited */
-    size_t most;      /* limit for the rows; 0: no limit */
+    unsigned columns;           /* width of the terminal; 0: unlimited */
+    struct grid_window *window; /* the rows to print; NULL: all */
 };
 
 extern const struct grid_table top_columns;
@@ -28,10 +30,15 @@ extern const struct grid_table top_columns;
  */
 bool top_table_kept(const struct top_table *t, unsigned counters, enum top_kept *ret);
 
-/* Prints the titles, the rows, and a line with the sums of the rows that are left out. Prints `end` after each line. */
-void top_table_text(const struct top_table *t, const char *end, struct buf *to);
+/* Prints the titles, the rows, and a line with the sums of the rows that are left out. */
+void top_table_text(const struct top_table *t, struct buf *to);
 /* Prints `etrace top · NODE · …`: what is counted and for how long. Prints no newline. */
 void top_table_title(const struct top_table *t, struct buf *to);
+/*
+ * Prints all figures of the row that the window marks, and the commands that trace its function. `given` are the node
+ * options of the command. Returns false if there is no such row.
+ */
+bool top_table_details(const struct top_table *t, const struct node_opts *given, struct buf *to);
 void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* prints JSON, CSV or TSV */
 
 #endif

@@ -134,7 +134,7 @@ static size_t *grid_widths(const struct grid *g, struct grid_cell *cell)
             continue;
         const unsigned most = g->width && k->keep == GRID_WHOLE ? g->width / 2 : UINT_MAX;
         widths[i] = MAX(MIN(k->least, most), utf8_width(k->title, strlen(k->title)));
-        for (size_t row = 0; row < g->nrows; row++) {
+        for (size_t row = 0; row < grid_end(g); row++) {
             grid_make(g, row, i, cell);
             widths[i] = MAX(widths[i], utf8_width(cell->text.data, cell->text.len));
         }
@@ -274,7 +274,7 @@ static bool grid_has_titles(const struct grid *g)
     return false;
 }
 
-uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
+uint64_t grid_text(const struct grid *g, struct buf *to)
 {
     struct grid_cell cell = {0};
     size_t *widths = grid_widths(g, &cell);
@@ -284,11 +284,11 @@ uint64_t grid_text(const struct grid *g, const char *end, struct buf *to)
         shown |= (uint64_t)(widths[i] > 0) << i;
     if (!g->continued && grid_has_titles(g)) {
         grid_line(g, widths, g->nrows, &cell, to);
-        buf_puts(to, end);
+        buf_char(to, '\n');
     }
-    for (size_t row = 0; row < g->nrows; row++) {
+    for (size_t row = g->first; row < grid_end(g); row++) {
         grid_line(g, widths, row, &cell, to);
-        buf_puts(to, end);
+        buf_char(to, '\n');
     }
     buf_release(&cell.text);
     free(widths);
@@ -361,7 +361,7 @@ void grid_data(const struct grid *g, enum grid_as as, const char *type, struct b
 
     if (as != GRID_JSON && !g->continued)
         grid_csv_line(g, g->nrows, between, &cell, to);
-    for (size_t row = 0; row < g->nrows; row++)
+    for (size_t row = g->first; row < grid_end(g); row++)
         if (as == GRID_JSON)
             grid_json_line(g, row, type, &cell, to);
         else
@@ -372,7 +372,7 @@ void grid_data(const struct grid *g, enum grid_as as, const char *type, struct b
 void grid_print(const struct grid *g, enum grid_as as, const char *type, struct buf *to)
 {
     if (as == GRID_TEXT)
-        grid_text(g, "\n", to);
+        grid_text(g, to);
     else
         grid_data(g, as, type, to);
 }

@@ -17,7 +17,7 @@
  *         }
  *     }
  *     struct grid g = {columns, ARRAY_LEN(columns), put_finding, &findings, findings.n, .width = 80};
- *     grid_text(&g, "\n", out);
+ *     grid_text(&g, out);
  *
  * A column is as wide as its title and its widest cell. If the terminal is too narrow, columns of the table are left
  * out, the lowest rank first, until each column of text can have the width `keep`. Then the widest columns of text are
@@ -79,10 +79,14 @@ struct grid {
     size_t nrows;
     unsigned width; /* width of the terminal; 0: unlimited */
     struct paint paint;
+    /* only the rows from `first` on are printed, at most `most` of them; `most` 0: all */
+    size_t first, most;
     size_t marked;  /* the row that is printed in reverse, counted from 1; 0: none */
     bool continued; /* the rows continue those of another grid: no titles and no keys */
     bool rest;      /* the last row sums up the keys that had no room, and is not sorted */
-    /* Set by grid_order(). */
+    /* Prints what tells the row from all others, and does not change. NULL: the table has no screen of its own. */
+    void (*name)(const void *data, size_t row, struct buf *to);
+    /* Set by grid_order(), and `order` also by grid_show(). */
     size_t *order; /* the index for put() of each row; NULL: the rows are in the order of their indices */
     /* The column by which the rows are sorted, counted from 1; 0: none. Its title is marked, and it is never left out.
      */
@@ -96,13 +100,19 @@ static inline size_t grid_row(const struct grid *g, size_t row)
     return g->order ? g->order[row] : row;
 }
 
+/* Returns the index after that of the last row that is printed. */
+static inline size_t grid_end(const struct grid *g)
+{
+    return g->most ? MIN(g->nrows, g->first + g->most) : g->nrows;
+}
+
 void grid_release(struct grid *g); /* frees the order */
 
 /* Makes a cell of a row, as put() prints it for cell->as. */
 void grid_make(const struct grid *g, size_t row, size_t column, struct grid_cell *cell);
 
-/* Prints the titles and the rows. Each line ends with `end`. Returns a bit for each column that was not left out. */
-uint64_t grid_text(const struct grid *g, const char *end, struct buf *to);
+/* Prints the titles and the rows. Returns a bit for each column that was not left out. */
+uint64_t grid_text(const struct grid *g, struct buf *to);
 
 /*
  * Prints the columns that have a key, for programs. JSON: an object with the type `type` for each row, without members

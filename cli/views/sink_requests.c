@@ -50,7 +50,7 @@ static void put_rows(const struct request_view *q, struct buf *to)
     request_grid_init(&x, q);
     for (enum request_column c = 0; c < REQUEST_COLUMNS; c++)
         x.columns[c].hidden = !has_column(q, c);
-    const uint64_t shown = grid_text(&x.grid, "\n", to);
+    const uint64_t shown = grid_text(&x.grid, to);
     grid_release(&x.grid);
     for (enum request_column c = REQUEST_COL_TIMED_OUT; c <= REQUEST_COL_DOWN; c++)
         if (!(shown >> c & 1))

@@ -107,7 +107,7 @@ static void end_summary(struct sink *sink, const struct totals *totals)
     if (sink->look.nodes)
         own[COL_FUNCTION].title = "node function";
     grid_order(&g, &sink->look.sort);
-    grid_text(&g, "\n", to);
+    grid_text(&g, to);
     grid_release(&g);
     for (size_t i = 0; i < s->stats.n; i++)
         if (s->stats.items[i].estimated) {

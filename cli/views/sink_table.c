@@ -108,7 +108,7 @@ static void end_table(struct sink *sink, const struct totals *totals)
             buf_str(sink->out, g->by->text);
             buf_char(sink->out, '\n');
         }
-        grid_text(&x.grid, "\n", sink->out);
+        grid_text(&x.grid, sink->out);
         for (size_t k = 0; k < x.grid.nrows; k++)
             put_histograms(&x, group_grid_row(&x, k), sink->out);
         put_notes(sink->out, g);

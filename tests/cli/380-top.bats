@@ -403,6 +403,31 @@ restored() {
     terminal_shows ' 1 .* work:two/2$'
 }
 
+@test "the live table filters, scrolls, and shows all figures of a row with the commands that show more" {
+    shell 100 20
+    entered "clear; $ETRACE_BIN top -n $NODE work"
+    await '^q quit'
+    on_node 'work:fac(99), work:sum(5, 0), work:two(1, 2)'
+    await ' 100 .* work:fac/1$'
+    keys / S U M Enter
+    await '^etrace top .*/SUM$'
+    await_not 'work:fac/1'
+    await ' 6 .* work:sum/2$'
+    keys Enter
+    await '^calls +6$'
+    await '^words +[0-9]+$'
+    await '^function +work:sum/2$'
+    await "^etrace -n $NODE -l 10 'work:sum/2 -> return'"
+    await "^etrace -n $NODE --for 10s 'work:sum/2 by caller: count'"
+    keys Escape
+    await ' 6 .* work:sum/2$'
+    keys Escape
+    await ' 100 .* work:fac/1$'
+    keys q
+    restored
+    terminal_shows ' 100 .* work:fac/1$'
+}
+
 @test "top restores the terminal after Ctrl-C, TERM and HUP" {
     local signal
     shell 80 20

@@ -567,6 +567,16 @@ EOF
     await_not 'sleep'
     keys / Escape
     await '^(asks +)?\{sleep,_\} +5 '
+    # On a low screen the arrows show the other rows, below the titles of the columns.
+    resized 100 6
+    await_not '^(asks +)?count +1 '
+    keys Down
+    await '^(asks +)?count +1 '
+    await_not '\{sleep,_\}'
+    terminal_shows ' calls '
+    keys Home
+    await '^(asks +)?\{sleep,_\} +5 '
+    resized 100 16
     keys p
     await 'etrace requests .* · paused'
     resized 60 12

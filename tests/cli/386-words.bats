@@ -131,7 +131,7 @@ bank_is_gone() {
     bank_end
 }
 
-@test "on a terminal Enter on an idle line, and v, show the stacks" {
+@test "on a terminal t on an idle line, and v, show the stacks, and Enter shows them below the line" {
     bank_begin
     terminal 100 40 "$ETRACE_BIN stacks -n $NODE -i 500ms; echo the end; sleep 100"
     await 'idle +gen_server +Bank\.Account ×3, Bank\.Ledger'
@@ -139,6 +139,12 @@ bank_is_gone() {
     await 'stacks · (growth in [0-9]+s · )?/LEDGER$'
     await_not 'timer:sleep/1'
     keys Enter
+    await '^[0-9]+ processes · idle · gen_server$'
+    await '^  gen_server:loop/[0-9]+$'
+    await '^3 processes started as Bank\.Account\.init/1'
+    keys Escape
+    await 'idle +gen_server +Bank\.Account ×3, Bank\.Ledger'
+    keys t
     await 'waiting +gen_server:loop/[0-9]+ .*'
     keys v
     await 'idle +gen_server +Bank\.Account'

@@ -347,7 +347,7 @@ END
     live_snapshot
     terminal 100 40 "$ETRACE_BIN stacks -n $NODE -i 500ms; echo the end; sleep 100"
     await 'etrace stacks · .* processes · [0-9]+ stacks'
-    await '^q quit  s sort  o order  / filter'
+    await '^q quit  Enter details  t trace  s sort  o order  / filter'
     on_node 'begin [register(N, spawn(fun() -> timer:sleep(infinity) end)) || N <- [early, later]], ok end'
     await '^ +2 +\+2 waiting +timer:sleep/1 .*\((early|later)\)'
     await ' stacks · growth in [0-9]+s'
@@ -394,6 +394,12 @@ END
     await '^q quit'
     await 'kernel_sup'
     keys Enter
+    await '^1 process · idle · supervisor$'
+    await '^  gen_server:loop/[0-9]+$'
+    await '^1 process started as supervisor:kernel/1'
+    await '^  <[0-9.]+>\(kernel_sup\)$'
+    await '^q quit  Esc back'
+    keys t
     await "etrace: etrace -n $NODE -P '<[0-9.]+>' 'recv\(_\)' 'send\(_, _\)'"
     await 'Ctrl-C stops'
     keys C-c

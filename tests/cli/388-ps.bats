@@ -149,7 +149,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     live_snapshot
     terminal 160 24 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
     await 'etrace ps · .* processes · '
-    await 'q quit  s sort'
+    await 'q quit  Enter details'
     keys Left
     await '^ +300 .*\(leaks\)'
     keys g
@@ -172,6 +172,64 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     live_snapshot
 }
 
+@test "Enter shows what the chosen process does, again and again, and Esc goes back" {
+    started leaks 'fun(Up) -> Up(), receive never -> ok end end'
+    terminal 120 24 "$ETRACE_BIN ps -n $NODE --sort queue --interval 500ms; echo the end; sleep 100"
+    await 'q quit  Enter details'
+    on_node 'begin [leaks ! {job, N} || N <- lists:seq(1, 50)], ok end'
+    await '^ +50 .*\(leaks\)'
+    keys Enter
+    await '^<[0-9.]+>\(leaks\) no message of its queue matches the receive in '
+    await '^queue +50 messages: 50 \{job,'
+    await '^q quit  Esc back'
+    # The page is about the same process when another one is first in the table.
+    started grows 'fun(Up) -> [self() ! x || _ <- lists:seq(1, 100)], Up(), receive never -> ok end end'
+    on_node 'begin [leaks ! {job, N} || N <- lists:seq(1, 10)], ok end'
+    await '^queue +60 messages'
+    keys Escape
+    await '^ +100 .*\(grows\)'
+    await '^ +60 .*\(leaks\)'
+    keys Home Enter
+    await '^<[0-9.]+>\(grows\) no message'
+    ended grows
+    await '^<[0-9.]+>\(grows\) has exited'
+    keys q
+    await 'the end'
+    terminal_end
+    ended leaks
+}
+
+# marked: prints the pid in the row that the screen marks.
+marked() { screen_codes | sed -nE 's/^.*\x1b\[(0;)?7m[^<]*(<[0-9.]+>).*/\2/p'; }
+marks() { [[ $(marked) == "$1" ]]; }
+
+@test "the arrows, Page Up and Down, Home and End move through all processes, and the mark stays at its process" {
+    local pid
+    terminal 130 12 "$ETRACE_BIN ps -n $NODE --sort process:asc --interval 500ms; echo the end; sleep 100"
+    await '<0\.0\.0>\(init\)'
+    until_true 30 marks '<0.0.0>'
+    keys End
+    await_not '\(init\)'
+    until_true 30 eval '[[ $(marked) && $(marked) != "<0.0.0>" ]]'
+    keys Home
+    await '\(init\)'
+    until_true 30 marks '<0.0.0>'
+    keys NPage
+    await_not '\(init\)'
+    keys PPage
+    await '\(init\)'
+    keys Down Down Down
+    until_true 30 eval '[[ $(marked) && $(marked) != "<0.0.0>" ]]'
+    pid=$(marked)
+    # In the other order the process has another place.
+    keys o
+    until_true 30 eval '[[ $(screen | grep -oE "<[0-9.]+>" | head -n 1) != "<0.0.0>" ]]'
+    until_true 30 marks "$pid"
+    keys q
+    await 'the end'
+    terminal_end
+}
+
 # bats test_tags=long
 @test "a look that takes long tells how many processes are left, and Ctrl-C ends it" {
     started many "fun(Up) -> Pids = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 60000)], Up(),
@@ -189,7 +247,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
 
 @test "/ shows only the rows with a text, and finds rows that are not among the first" {
     terminal 130 8 "$ETRACE_BIN ps -n $NODE --interval 500ms; echo the end; sleep 100"
-    await 'q quit  s sort  o order  g growth  / filter'
+    await 'q quit  Enter details  t trace  s sort  o order  g growth  / filter'
     keys / K e r n e l _ s u
     await '^/Kernel_su'
     await '\(kernel_sup\)'
@@ -219,7 +277,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
 
 @test "q leaves the table on the terminal, and -1 prints it once" {
     terminal 100 24 "$ETRACE_BIN ps -n $NODE --rows 4; echo the end; sleep 100"
-    await 'q quit  s sort'
+    await 'q quit  Enter details'
     keys q
     await 'the end'
     await 'queue +memory +binaries'

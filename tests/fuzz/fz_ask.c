@@ -104,7 +104,8 @@ static void top(bool json, unsigned columns)
 {
     struct top_node counted = {0};
     const char *name = node.name;
-    struct top_table table = {.nodes = &counted, .names = &name, .count = 1, .columns = columns, .most = columns / 4};
+    struct grid_window window = {.room = columns / 4};
+    struct top_table table = {.nodes = &counted, .names = &name, .count = 1, .columns = columns, .window = &window};
     struct funs funs;
     struct buf answer, shown = {0};
     struct err e;
@@ -126,7 +127,7 @@ static void top(bool json, unsigned columns)
                 top_table_data(&table, answer.len & 1 ? GRID_JSON : GRID_CSV, &shown);
             } else {
                 top_table_title(&table, &shown);
-                top_table_text(&table, "\n", &shown);
+                top_table_text(&table, &shown);
             }
             must_be_shown(buf_cstr(&shown), shown.len);
             buf_clear(&shown);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the widths, the cuts and the order in which columns leave a table. */
 #include "views/grid_order.h"
+#include "views/grid_window.h"
 
 #include "tap.h"
 
@@ -33,7 +34,7 @@ static const char *drawn(struct grid g)
     g.put = put;
     g.nrows = ARRAY_LEN(rows);
     buf_clear(&b);
-    grid_text(&g, "\n", &b);
+    grid_text(&g, &b);
     return buf_cstr(&b);
 }
 
@@ -337,6 +338,93 @@ static void order(void)
     ok(!grid_order_check(&sorted_table, "", &e) && !grid_order_check(&sorted_table, ":asc", &e), "so is no name");
 }
 
+/* ---- the window of a screen ---- */
+
+static void put_key(const void *data, size_t row, struct buf *to)
+{
+    (void)data;
+    buf_puts(to, cells[row][0]);
+}
+
+/* Returns the first cells of the rows that the window shows, with a star before the marked one. */
+static const char *shown(struct grid_window *w, const char *given, size_t n)
+{
+    static struct buf b;
+    struct grid g = {sorted_columns, ARRAY_LEN(sorted_columns), put_figure, NULL, n, .name = put_key};
+
+    buf_clear(&b);
+    grid_order(&g, &(struct grid_sort){given, NULL});
+    grid_show(&g, w);
+    for (size_t i = g.first; i < grid_end(&g); i++)
+        buf_printf(&b, "%s%s", i + 1 == g.marked ? "*" : "", cells[grid_row(&g, i)][0]);
+    grid_release(&g);
+    return buf_cstr(&b);
+}
+
+static void windows(void)
+{
+    struct grid_window w = {.room = 2, .scrolls = true, .chooses = true}, print = {.room = 2},
+                       text = {.room = 2, .scrolls = true};
+    static const struct grid_column two[] = {{.title = "n", .number = true},
+                                             {.title = "whole text"},
+                                             {.key = "hidden"}};
+
+    is_text(shown(&w, "key", 4), "*ab", "a window shows the first rows, and marks the first one");
+    is_text(shown(&w, "key:desc", 4), "*dc", "the mark stays at the top when the order changes");
+    grid_window_down(&w, 2);
+    is_text(shown(&w, "key", 4), "b*c", "the window follows the mark down");
+    is_text(shown(&w, "key:desc", 4), "*cb", "the chosen row stays chosen when the order changes");
+    grid_window_up(&w, 1);
+    is_text(shown(&w, "key:desc", 4), "*dc", "and up");
+    grid_window_last(&w);
+    is_text(shown(&w, "key", 4), "c*d", "the last row");
+    is_text(shown(&w, "key", 7), "e*f", "which stays the last one when there are more");
+    ok(grid_window_needs(&w) == SIZE_MAX, "and needs all rows");
+    is_text(shown(&w, "key", 3), "b*c", "or fewer");
+    grid_window_up(&w, GRID_WINDOW_HOME);
+    is_text(shown(&w, "key", 4), "*ab", "and home");
+    ok(grid_window_needs(&w) == 4, "the first rows and as many again are needed");
+    grid_window_down(&w, SIZE_MAX);
+    grid_window_down(&w, 1);
+    is_text(shown(&w, "key", 4), "c*d", "far down is the last row");
+    is_text(shown(&w, "key", 3), "b*c", "if the chosen row is gone, its place is marked");
+    is_text(shown(&w, "key:desc", 3), "*cb", "from then on it is the one in this place");
+    is_text(shown(&w, "key", 0), "", "a table without rows");
+    is_text(shown(&w, "key", 4), "*ab", "and with rows again");
+    w.pins = true;
+    is_text(shown(&w, "key", 4), "*ab", "the first row is pinned");
+    is_text(shown(&w, "key:desc", 4), "b*a", "and stays chosen when the order changes");
+    grid_window_up(&w, GRID_WINDOW_HOME);
+    is_text(shown(&w, "key:desc", 4), "*dc", "another row is pinned");
+    is_text(shown(&w, "key:desc", 3), "cb", "a pinned row that is gone leaves no mark");
+    is_text(shown(&w, "key:desc", 4), "*dc", "and is marked when it is back");
+    w.pins = false;
+    w.filter = "Z";
+    is_text(shown(&w, "key", 7), "*bf", "a filter matches in upper and lower case");
+    w.filter = "10 ";
+    is_text(shown(&w, "key", 7), "*bd", "in all columns");
+    w.filter = "nothing";
+    is_text(shown(&w, "key", 7), "", "or nothing");
+    ok(!w.rows && grid_window_needs(&w) == SIZE_MAX, "and then all rows are needed");
+    grid_window_release(&w);
+
+    is_text(shown(&print, "key", 4), "ab", "a table that is printed has a limit and no mark");
+    print.room = 0;
+    print.filter = "1";
+    is_text(shown(&print, "key", 7), "bdef", "or a filter");
+    is_text(shown(NULL, "key", 4), "abcd", "or nothing of this");
+    grid_window_down(&text, 9);
+    is_text(shown(&text, "key", 4), "cd", "without a mark the window itself scrolls");
+    grid_window_up(&text, 1);
+    is_text(shown(&text, "key", 4), "bc", "and back");
+
+    struct buf b = {0};
+    const struct grid g = {.columns = two, .ncolumns = ARRAY_LEN(two), .put = put_figure, .nrows = 2};
+    grid_row_text(&g, 0, &b);
+    is_text(buf_cstr(&b), "n           b\nwhole text  10\n", "a row alone has a line for each column with a title");
+    buf_release(&b);
+}
+
 int main(void)
 {
     widths();
@@ -347,5 +435,6 @@ int main(void)
     colours();
     cuts();
     order();
+    windows();
     return tap_end();
 }

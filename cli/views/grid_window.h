@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The part of a table that a screen shows: the rows that contain the filter, from the first one that the user has
+ * scrolled to, and the row that the user has chosen. A table that is printed has a window with a filter and a limit.
+ */
+#ifndef ETRACE_GRID_WINDOW_H
+#define ETRACE_GRID_WINDOW_H
+
+#include "grid.h"
+
+struct grid_window {
+    const char *filter; /* only rows that contain this text, ignoring case; NULL or "": all */
+    size_t room;        /* limit for the rows; 0: none */
+    bool scrolls;       /* the window is that of a screen; false: it shows the first rows */
+    bool chooses;       /* the screen marks the chosen row */
+    bool pins;          /* the chosen row stays the chosen one, or none is when it has left the table */
+    /* The members below are the state. */
+    size_t first, chosen; /* the first row, and the chosen one */
+    size_t rows;          /* number of rows that contain the filter */
+    bool last;            /* the user wants to be at the end, also when there are more rows */
+    bool moved;           /* the user has moved since the rows were shown */
+    /* Name of the chosen row, which stays chosen when the order changes; "": the mark stays where it is. */
+    struct buf held;
+};
+
+void grid_window_release(struct grid_window *w);
+
+/* Moves the mark, or the window if it has no mark, down or up. */
+void grid_window_down(struct grid_window *w, size_t rows);
+void grid_window_up(struct grid_window *w, size_t rows);
+void grid_window_last(struct grid_window *w);
+#define GRID_WINDOW_HOME SIZE_MAX /* grid_window_up() by this many rows leads to the first one */
+
+/* Returns the number of rows that the window needs to be full here and one window further down. */
+size_t grid_window_needs(const struct grid_window *w);
+
+/* Sets g->first, g->most, g->marked and the order of the rows to what the window shows. w NULL: shows all rows. */
+void grid_show(struct grid *g, struct grid_window *w);
+
+/* Sets the first row for a table of `rows` rows, which has no mark. */
+void grid_window_fit(struct grid_window *w, size_t rows);
+
+/* Returns true if the text contains the filter, ignoring case. */
+bool grid_matches(const char *filter, struct str text);
+
+/*
+ * Prints the columns of a row that have a title, one in each line, with the whole text. Leaves out empty cells.
+ */
+void grid_row_text(const struct grid *g, size_t row, struct buf *to);
+
+#endif
