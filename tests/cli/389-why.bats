@@ -17,7 +17,7 @@ start(Name) -> {ok, P} = gen_server:start({local, Name}, ?MODULE, [], []), P.
 start(normal, Name) -> {ok, spawn_link(fun() -> register(Name, self()), receive stop -> ok end end)}.
 init([restarts]) -> {ok, {#{intensity => 1000000, period => 1}, [#{id => x, start => {?MODULE, dies, []}}]}};
 init([]) -> {ok, []}.
-dies() -> {ok, spawn_link(fun() -> timer:sleep(50) end)}.
+dies() -> {ok, spawn_link(fun() -> timer:sleep(10) end)}.
 jobs() -> receive {job, _} -> jobs() end.
 matches() -> T = ets:new(numbers, []), ets:insert(T, [{N, N} || N <- lists:seq(1, 20000)]), matches(T).
 matches(T) -> [] = ets:match_object(T, {'_', 0}), receive never -> ok after 1 -> matches(T) end.

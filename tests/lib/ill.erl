@@ -292,7 +292,7 @@ fault(mnesia_lock) ->
 
 fault(queue_grows) ->
     Slow = sick(ill_slow, fun() -> each(20, fun() -> receive _ -> ok end end) end),
-    sick(ill_producer, fun() -> each(10, fun() -> [Slow ! {event, N} || N <- lists:seq(1, 20)] end) end),
+    sick(ill_producer, fun() -> paced(10, fun() -> [Slow ! {event, N} || N <- lists:seq(1, 20)] end) end),
     until(fun() -> queue(Slow) > 2000 end);
 fault(queue_stuck) ->
     Busy = sick(ill_busy, fun spin/0),
@@ -349,11 +349,13 @@ fault(restart_loop) ->
     undo(fun() -> logger:unset_module_level(supervisor) end),
     supervisor([#{id => 'Elixir.Ill.Child', start => {?MODULE, dies, []}}]);
 fault(logger_flood) ->
-    [sick(fun() -> each(10, fun() -> [logger:error("ill ~p", [N]) || N <- lists:seq(1, 10)] end) end)
+    [sick(fun() -> paced(10, fun() -> [logger:error("ill ~p", [N]) || N <- lists:seq(1, 10)] end) end)
         || _ <- lists:seq(1, 5)],
     %% The handler writes at most 500 events a second, and drops the others.
     Handler = whereis(logger_std_h_default),
     Before = reductions(Handler),
+    %% It counts the events of a burst until it has been idle for 100 ms; a question ends that time.
+    undo_until(fun() -> receive after 300 -> maps:get(idle, gen_server:call(Handler, info)) end end),
     until(fun() -> reductions(Handler) > Before + 100000 end);
 
 %% --- tables of the node
@@ -361,18 +363,18 @@ fault(logger_flood) ->
 fault(ets_grows) ->
     sick(ill_table, fun() ->
         ets:new(ill_table, [named_table, public]),
-        each(10, fun() -> [ets:insert(ill_table, {make_ref(), lists:seq(1, 64)}) || _ <- lists:seq(1, 200)] end)
+        paced(10, fun() -> [ets:insert(ill_table, {make_ref(), lists:seq(1, 64)}) || _ <- lists:seq(1, 400)] end)
     end),
     undo_until(fun() -> ets:whereis(ill_table) =:= undefined end),
     until(fun() -> ets:whereis(ill_table) =/= undefined andalso ets:info(ill_table, size) > 500 end);
 fault(ets_tables) ->
     Before = length(ets:all()),
     undo_until(fun() -> length(ets:all()) =< Before end),
-    sick(ill_tables, fun() -> up_to(10000, 10, fun() -> [ets:new(ill, []) || _ <- lists:seq(1, 5)] end) end),
+    sick(ill_tables, fun() -> paced(10000, 10, fun() -> [ets:new(ill, []) || _ <- lists:seq(1, 5)] end) end),
     until(fun() -> length(ets:all()) > Before + 500 end);
 fault(atoms_grow) ->
     Before = erlang:system_info(atom_count),
-    sick(fun() -> each(10, fun() -> [new_atom() || _ <- lists:seq(1, 30)] end) end),
+    sick(fun() -> paced(10, fun() -> [new_atom() || _ <- lists:seq(1, 30)] end) end),
     until(fun() -> erlang:system_info(atom_count) > Before + 1000 end);
 fault(atoms_full) ->
     [new_atom() || _ <- lists:seq(erlang:system_info(atom_count), part(atom_limit))];
@@ -380,7 +382,7 @@ fault(processes_grow) ->
     Before = erlang:system_info(process_count),
     undo_until(fun() -> erlang:system_info(process_count) < Before + 100 end),
     Spawn = fun() -> [spawn_link(fun stuck/0) || _ <- lists:seq(1, 20)] end,
-    sick(ill_spawner, fun() -> up_to(3000, 10, Spawn) end),
+    sick(ill_spawner, fun() -> paced(3000, 10, Spawn) end),
     until(fun() -> erlang:system_info(process_count) > Before + 2000 end);
 fault(processes_full) ->
     undo_until(fun() -> erlang:system_info(process_count) < 200 end),
@@ -391,7 +393,7 @@ fault(processes_full) ->
     until(fun() -> erlang:system_info(process_count) >= part(process_limit) end);
 fault(ports_grow) ->
     Before = erlang:system_info(port_count),
-    sick(ill_opener, fun() -> up_to(2000, 10, fun() -> [{ok, _} = gen_udp:open(0) || _ <- [1, 2]] end) end),
+    sick(ill_opener, fun() -> paced(2000, 10, fun() -> [{ok, _} = gen_udp:open(0) || _ <- [1, 2]] end) end),
     undo_until(fun() -> erlang:system_info(port_count) =< Before end),
     until(fun() -> erlang:system_info(port_count) > Before + 200 end);
 fault(ports_full) ->
@@ -638,11 +640,17 @@ each(Time, Fun) ->
     Fun(),
     receive after Time -> each(Time, Fun) end.
 
-%% Runs Fun N times, and stays.
-up_to(0, _, _) -> stuck();
-up_to(N, Time, Fun) ->
+%% Runs Fun for ever, or N times and then stays, every Time milliseconds by the clock: it makes up for the time in which
+%% the node had no processor, so that what Fun does keeps its rate on a busy machine.
+paced(Time, Fun) -> paced(infinity, Time, Fun).
+paced(N, Time, Fun) -> paced(N, Time, Fun, erlang:monotonic_time(millisecond)).
+
+paced(0, _, _, _) -> stuck();
+paced(N, Time, Fun, Due) ->
     Fun(),
-    receive after Time -> up_to(N - 1, Time, Fun) end.
+    Next = Due + Time,
+    Left = case N of infinity -> infinity; _ -> N - 1 end,
+    receive after max(0, Next - erlang:monotonic_time(millisecond)) -> paced(Left, Time, Fun, Next) end.
 
 until_stopped(Fun) ->
     Fun(),
