@@ -27,6 +27,7 @@
 %%               the connections that the pool has; taken: how many of them clients own; owners: [{Pid, Name}] of some of
 %%               these clients; count, waiting: the same of the clients that wait; ms: how long the first of them has waited
 %%      unknown  the parts of this answer that are missing, because the node did not answer in time
+%%      large    the parts that are missing, because their copy might be large, or the process that has them has exited
 %%    and with `again`
 %%      waits    [#{pid, name, elsewhere, count, waiting, ends, task, owners, owned}]: processes for which others have
 %%               waited since the look. count: how many processes wait; waiting: [{Pid, Name}] of some of them; ends:
@@ -111,7 +112,7 @@ health(#{patience := Patience, again := Again}, Ours) ->
     How = {now_ms() + ?CHECK_MS, min(Patience, ?CHECK_MS)},
     Busy = health_busy(), % before our helpers run
     Names = names_registered(),
-    Parts = [{Key, why_ask(Ask, How)} || {Key, Ask} <- [
+    Parts = [{Key, why_ask(fun() -> try Ask() catch throw:?TOO_LARGE -> ?TOO_LARGE end end, How)} || {Key, Ask} <- [
         {memory, fun() -> Used = memory_used(), {Used, max(0, memory_left(Used))} end}, % reads files
         {tables, fun() -> health_tables(Names) end},
         {ports, fun() -> health_ports(Names) end},
@@ -120,7 +121,7 @@ health(#{patience := Patience, again := Again}, Ours) ->
         {starting, fun health_starting/0},
         {locks, fun() -> health_locks(Names) end},
         {pools, fun health_pools/0}]],
-    Known = maps:from_list([case Found of {ok, Value} -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
+    Known = maps:from_list([case Found of {ok, Value} when Value =/= ?TOO_LARGE -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
     More = case {Again, get(check)} of
         {true, Before = {_, _, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
         _ -> #{}
@@ -128,7 +129,20 @@ health(#{patience := Patience, again := Again}, Ours) ->
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
         alarms => [health_alarm(Alarm, How) || Alarm <- maps:get(alarms, Known)],
         pools => [health_pool(Pool, How) || Pool <- maps:get(pools, Known)],
-        busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts], us => now_us() - Begun})}.
+        busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts],
+        large => [atom_to_binary(Key) || {Key, Found} <- Parts, Found =:= failed orelse Found =:= {ok, ?TOO_LARGE}], us => now_us() - Begun})}.
+
+%% Throws if the copy of a table, or of a term that a process has, might be large. An object of a table is copied to the
+%% process that reads it. A term that another process sends is copied first, so the limits of the reader come too late.
+health_table_fits(T) ->
+    Size = ets:info(T, size),
+    is_integer(Size) andalso (Size =< ?CHECK_LOCKS andalso ets:info(T, memory) =< ?PROCESS_HEAP orelse throw(?TOO_LARGE)).
+
+health_process_fits(P) ->
+    case process_ask(P, [total_heap_size]) of
+        undefined -> false;
+        Sizes -> process_fits(heap, maps:from_list(Sizes)) orelse throw(?TOO_LARGE)
+    end.
 
 health_busy() ->
     Queues = erlang:statistics(run_queue_lengths_all),
@@ -170,8 +184,8 @@ health_ports(Names) ->
 
 %% Returns the alarms of sasl, and those of RabbitMQ, of all nodes of its cluster.
 health_alarms() ->
-    lists:append([lists:sublist(L, ?CHECK_GROUPS) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), is_pid(whereis(Name)),
-        L <- [gen_event:call(Name, Name, get_alarms)], is_list(L)]).
+    lists:append([lists:sublist(L, ?CHECK_GROUPS) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), P <- [whereis(Name)],
+        is_pid(P), health_process_fits(P), L <- [gen_event:call(P, Name, get_alarms)], is_list(L)]).
 
 health_alarm(Alarm, How) ->
     About = case Alarm of
@@ -227,22 +241,13 @@ health_starting() -> [atom_to_binary(element(1, A)) || {starting, L} <- applicat
 
 health_locks(Names) ->
     Global = [{<<"global">>, short(Resource), P} ||
-        {Resource, _, Held} <- health_table(global_locks), P <- lists:usort([element(1, H) || H <- Held])],
+        health_table_fits(global_locks), {Resource, _, Held} <- ets:tab2list(global_locks), P <- lists:usort([element(1, H) || H <- Held])],
     Mnesia = case {existing([<<"mnesia_locker">>]), existing([<<"mnesia_held_locks">>])} of
-        {[M], [T]} -> case ets:info(T, size) of
-            N when is_integer(N), N > 0, N =< ?CHECK_LOCKS -> [{<<"mnesia">>, short(Oid), element(3, Tid)} || {Oid, _, Tid} <- M:get_held_locks()];
-            _ -> []
-        end;
+        {[M], [T]} -> [{<<"mnesia">>, short(Oid), element(3, Tid)} || health_table_fits(T), ets:info(T, size) > 0, {Oid, _, Tid} <- M:get_held_locks()];
         _ -> []
     end,
     [#{type => Kind, name => Text, owner => text_of(P), owner_name => health_name(P, Names)} ||
         {Kind, Text, P} <- lists:sublist(Global ++ Mnesia, ?CHECK_SOME), is_pid(P)].
-
-health_table(T) ->
-    case ets:info(T, size) of
-        N when is_integer(N), N =< ?CHECK_LOCKS -> ets:tab2list(T);
-        _ -> []
-    end.
 
 %% Returns [{Pool, Size, [Owner], Count, [Client], Ms}] of the pools of DBConnection in which clients wait. Each connection
 %% has a table. Its heir is the pool, and its owner is the pool or the client that has the connection now. The pool has a
@@ -377,10 +382,13 @@ health_start(N, Parent, Initial, Names) ->
 health_restarts(Parent, Listed, Names, How) ->
     Read = fun() ->
         {supervisor, _, 1} = process_value(Parent, {dictionary, '$initial_call'}),
-        true = proplists:get_value(specs, supervisor:count_children(Parent)) =< ?CHECK_CHILDREN,
+        true = health_process_fits(Parent) andalso proplists:get_value(specs, supervisor:count_children(Parent)) =< ?CHECK_CHILDREN,
         [#{owner => text_of(Parent), owner_name => health_name(Parent, Names), name => short(Id),
             pid => case P of restarting -> <<>>; _ -> text_of(P) end} ||
             {Id, P, _, _} <- supervisor:which_children(Parent), Id =/= undefined,
             P =:= restarting orelse is_pid(P) andalso not ordsets:is_element(P, Listed)]
     end,
-    case why_ask(Read, How) of {ok, Restarts} -> lists:sublist(Restarts, ?CHECK_GROUPS); _ -> [] end.
+    case why_ask(fun() -> try Read() catch throw:?TOO_LARGE -> [] end end, How) of
+        {ok, Restarts} -> lists:sublist(Restarts, ?CHECK_GROUPS);
+        _ -> []
+    end.

@@ -260,7 +260,7 @@ look_growth(P, {Queue, Memory, Binaries, Reductions}, #scan{seen = Seen, before 
 look_growth(_, _, _) -> {0, 0, 0, 0}.
 
 look_details() ->
-    [{dictionary, '$ancestors'}, {dictionary, '$callers'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
+    [{dictionary, '$ancestors'}, parent, {dictionary, '$callers'}, group_leader, status, current_stacktrace, current_function, garbage_collection_info, total_heap_size].
 
 %% Returns the row of a process, without the details if the process did not answer again. Sizes are bytes. growth:
 %% {Queue, Memory, Binaries, Reductions}.
@@ -437,8 +437,9 @@ look_values(processes, P, [{_, Queue}, {_, Memory}, {_, Reductions} | Rest]) ->
     Binaries = case Rest of [{garbage_collection_info, Heaps} | _] -> element(1, look_binaries(P, Heaps)); _ -> 0 end,
     {Queue, Memory, Binaries, Reductions};
 look_values(details, P, Values) ->
-    {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Ancestors}, {_, Callers}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
+    {Name = [_, _, {_, Proc}, {_, Spawned}], [{_, Known}, {_, Parent}, {_, Callers}, {_, Leader}, {_, Status}, {_, Stack}, {_, Current}, {_, Heaps}, {_, Words} | _]} =
         lists:split(length(name_items()), Values),
+    Ancestors = case Known of ?TOO_LARGE -> [Parent]; _ -> Known end,
     {name_of(P, Name), look_began(Proc, Spawned), look_relatives(Ancestors), look_relatives(Callers), Leader, Status, look_stack(Stack, Current, Status), Heaps, Words,
         look_binaries(P, Heaps)}.
 

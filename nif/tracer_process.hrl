@@ -16,8 +16,7 @@
 -define(PROCESS_MESSAGES, 16 * 1024 * 1024). % most bytes of a process whose messages are read
 -define(PROCESS_BINARIES, 200000). % most references to binaries; the list of them has six words for each
 
-%% Returns the kind of copy that an answer makes. Words of proc_lib count as constant, because proc_lib alone writes
-%% them.
+%% Returns the kind of copy that an answer makes.
 process_copies(links) -> links;
 process_copies(monitors) -> links;
 process_copies(monitored_by) -> links;
@@ -26,8 +25,8 @@ process_copies(backtrace) -> stack;
 process_copies(binary) -> binaries;
 process_copies({dictionary, '$process_label'}) -> heap; % any term
 process_copies({dictionary, '$callers'}) -> heap; % Elixir writes pids, but any program may write
-process_copies({dictionary, '$initial_call'}) -> constant;
-process_copies({dictionary, '$ancestors'}) -> constant;
+process_copies({dictionary, '$ancestors'}) -> heap; % one more in each process of a chain in which each starts the next
+process_copies({dictionary, '$initial_call'}) -> constant; % proc_lib writes {M, F, A}
 process_copies(current_function) -> constant;
 process_copies(current_stacktrace) -> constant;
 process_copies(garbage_collection) -> constant;

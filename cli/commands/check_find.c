@@ -957,6 +957,9 @@ static void check_words(const struct check_rules *r)
     for (size_t i = 0; i < r->last->nunknown; i++)
         buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "the node did not answer in time about its %s",
                    r->last->unknown[i]);
+    for (size_t i = 0; i < r->last->nlarge; i++)
+        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
+                   "the node's %s are unknown, because their copy might be large", r->last->large[i]);
 }
 
 static void check_vm(const struct check_rules *r)

@@ -209,7 +209,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
 {
     struct taken {
         struct check_facts f;
-        struct etf tables, ports, log, locks, pools, alarms, starting, unknown, waits, locked, starts, restarts;
+        struct etf tables, ports, log, locks, pools, alarms, starting, unknown, large, waits, locked, starts, restarts;
     } t = {.f = {.at = loop_now(), .here = check_clock_us(asked)}};
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
@@ -227,6 +227,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
         FIELD(TERM, "alarms", alarms),
         FIELD(TERM, "starting", starting),
         FIELD(TERM, "unknown", unknown),
+        FIELD(TERM, "large", large),
         FIELD(TERM, "waits", waits),
         FIELD(TERM, "locked", locked),
         FIELD(TERM, "starts", starts),
@@ -248,6 +249,7 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
          check_take_rows(t.alarms, ROWS(alarm_fields, struct check_alarm, CHECK_ROWS), f->alarms, &f->nalarms) &&
          check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting) &&
          check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown) &&
+         check_take_texts(t.large, f->large, sizeof(f->large[0]), CHECK_ROWS, &f->nlarge) &&
          check_take_pools(t.pools, f) && check_take_waits(t.waits, f) && check_take_starts(t.starts, f, funs);
     return ok || err_set(e, ERR_RUN, "the node's answer about itself is malformed");
 }

@@ -103,8 +103,9 @@ struct check_facts {
     struct check_lock locks[CHECK_LOCKS];
     struct check_pool pools[CHECK_ROWS];
     struct check_alarm alarms[CHECK_ROWS];
-    char starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16];
-    size_t ntables, nports, nlog, nlocks, npools, nalarms, nstarting, nunknown;
+    /* unknown, large: the parts of the answer that are missing, because it was late or because of their size */
+    char starting[CHECK_ROWS][100], unknown[CHECK_ROWS][16], large[CHECK_ROWS][16];
+    size_t ntables, nports, nlog, nlocks, npools, nalarms, nstarting, nunknown, nlarge;
     struct check_wait waits[CHECK_ROWS];
     struct check_locked locked[CHECK_LOCKS];
     struct check_start starts[CHECK_ROWS];

@@ -89,6 +89,15 @@ setup() {
     assert_output "$ETRACE_ROOT/nif/tracer_process.hrl"
 }
 
+@test "the companion copies terms of tables and of other processes only after it knows their size" {
+    # _fits() is a function that asks for the size.
+    run awk '/ets:(tab2list|match|match_object|foldl)\(|:get_held_locks\(|gen_event:call\(|:which_children\(/ && !/^ *%/ {
+        if ($0 !~ /_fits\(/ && before[1] !~ /_fits\(/ && before[2] !~ /_fits\(/ && before[3] !~ /_fits\(/) print FILENAME ": " $0
+    } { before[3] = before[2]; before[2] = before[1]; before[1] = $0 }' "$ETRACE_ROOT"/nif/*.hrl "$ETRACE_ROOT"/nif/*.erl
+    assert_success
+    assert_output ''
+}
+
 @test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"

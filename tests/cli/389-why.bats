@@ -460,7 +460,8 @@ END
     on_node ok
 }
 
-# Starts on a node of its own: lone, whose label and dictionary are lists of ITEMS integers, 16 bytes each; pool, with 100,000
+# Starts on a node of its own: lone, whose label and ancestors are lists of ITEMS integers, 16 bytes each; a lock of global
+# and an alarm of 96 MB; pool, with 100,000
 # links and monitors in both directions; works, with BINARIES binaries; leaks, with MESSAGES messages of 16 MB; and one, which
 # waits for any of them. The node can get 100 MB more.
 large_processes() { # ITEMS BINARIES MESSAGES ERL-FLAG...
@@ -468,15 +469,20 @@ large_processes() { # ITEMS BINARIES MESSAGES ERL-FLAG...
     live_own whyhuge -pa "$CALLS" "${@:4}"
     servers one
     # Room for the whole list saves the copies that a growing heap makes.
-    process lone "process_flag(min_heap_size, 2 * $items + 15000000), erlang:garbage_collect(), put('\$process_label', lists:seq(1, $items)), put('\$callers', [self(), lists:seq(1, 6000000)]), fun F() -> receive M -> work:one(M), F() end end()"
+    process lone "process_flag(min_heap_size, 2 * $items + 15000000), erlang:garbage_collect(), L = lists:seq(1, $items), put('\$process_label', L), put('\$ancestors', L), put('\$callers', [self(), lists:seq(1, 6000000)]), fun F() -> receive M -> work:one(M), F() end end()"
     process pool 'Pool = self(), L = [spawn_opt(fun() -> monitor(process, Pool), calls:never() end, [link, monitor]) || _ <- lists:seq(1, 100000)], register(two, element(1, hd(L))), calls:never()'
     process works "put(all, [binary:copy(<<7>>, 80) || _ <- lists:seq(1, $binaries)]), calls:never()"
     process leaks 'calls:never()'
     process feeder "[leaks ! lists:seq(1, 1000000) || _ <- lists:seq(1, $messages)], gen_server:cast(one, {monitor, [P || P <- processes(), P =/= whereis(one)]}), gen_server:cast(one, {call, leaks, x})"
+    # The alarm handler would also log the alarm.
+    on_node 'logger:set_primary_config(level, none), {ok, _} = application:ensure_all_started(sasl), alarm_handler:set_alarm({large, lists:seq(1, 6000000)})'
+    process holder 'global:set_lock({lists:seq(1, 6000000), self()}, [node()]), calls:never()'
     until_true 600 calling one
     # Each has built its terms, which it could not do with the limit.
-    built() { [[ $(node_eval "$NODE" '[] =:= [N || N <- [lone, pool, works, leaks], process_info(whereis(N), status) =/= {status, waiting}]') == true ]]; }
+    built() { [[ $(node_eval "$NODE" '[] =:= [N || N <- [lone, pool, works, leaks, holder], process_info(whereis(N), status) =/= {status, waiting}]') == true ]]; }
     until_true 600 built
+    # What the lock and the alarm have left on these heaps goes, so that no later message makes them grow.
+    on_node '[true = garbage_collect(whereis(N)) || N <- [global_name_server, alarm_handler]]'
     pid=$(<"$(node_dir "$NODE")/pid")
     prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
 }
@@ -501,6 +507,10 @@ large_processes() { # ITEMS BINARIES MESSAGES ERL-FLAG...
     done
     run timeout 60 "$ETRACE_BIN" stacks -n "$NODE"
     assert_success
+    run --separate-stderr timeout 60 "$ETRACE_BIN" ps --json -n "$NODE" -P lone
+    assert_equal "$(of 'select(.name == "lone") | .ancestors | length')" 1
+    run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE"
+    for name in alarms locks; do assert_line --regexp "^\. +the node's $name are unknown, because their copy might be large"; done
     trace --json --limit 2 work:one/1
     on_node 'lone ! 1, P = whereis(lone), unregister(lone), P ! 2'
     trace_wait
