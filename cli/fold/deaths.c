@@ -394,6 +394,49 @@ static struct death *new_death(struct deaths *d, struct life *l, const struct ev
     return x;
 }
 
+/* Adds a survivor. Its time and `wall_ns` are those of its own node. */
+static void add_heir(struct death *x, const struct death_heir *heir, int64_t wall_ns)
+{
+    for (size_t i = 0; i < x->nheirs; i++)
+        if (x->heirs[i].who.id == heir->who.id && x->heirs[i].node == heir->node &&
+            x->heirs[i].monitor == heir->monitor)
+            return;
+    if (x->nheirs == DEATH_HEIRS) {
+        x->more_heirs++;
+        return;
+    }
+    x->heirs = mem_grow(x->heirs, &x->heirs_cap, x->nheirs + 1, sizeof(*x->heirs));
+    x->heirs[x->nheirs] = *heir;
+    x->heirs[x->nheirs++].mono_ns = death_time(x, heir->node, heir->mono_ns, wall_ns);
+    postpone_settling(x, death_time(root_of(x), heir->node, heir->mono_ns, wall_ns));
+}
+
+static struct death_heir heir_of(bool monitor, const struct life *l, const struct event *e)
+{
+    return (struct death_heir){monitor, l->node, l->who, e->mono_ns};
+}
+
+/* With different clocks of the nodes, the event of a survivor may come before that of the exit. */
+static void keep_early(struct deaths *d, uint64_t id, const struct death_heir *heir, const struct event *e,
+                       const struct exit_reason *reason)
+{
+    d->early[d->nearly++ % DEATH_EARLY] =
+        (struct death_early){id, *heir, e->wall_ns, reason ? *reason : (struct exit_reason){0}};
+}
+
+/* Adds the survivors of `x` whose events came before. */
+static void add_early(struct deaths *d, struct death *x)
+{
+    for (unsigned i = 0; i < MIN(d->nearly, DEATH_EARLY); i++) {
+        struct death_early *early = &d->early[(d->nearly - MIN(d->nearly, DEATH_EARLY) + i) % DEATH_EARLY];
+        if (early->id != x->who.id || early->heir.node == x->node || x->wall_ns - early->wall_ns > DEATH_SETTLE_NS ||
+            (early->heir.monitor && !exit_reason_same(&early->reason, &x->key)))
+            continue;
+        add_heir(x, &early->heir, early->wall_ns);
+        early->id = 0;
+    }
+}
+
 static void on_exited(struct deaths *d, const struct event *e)
 {
     struct life *l = lives_get(&d->lives, e, e->who->id);
@@ -413,28 +456,13 @@ static void on_exited(struct deaths *d, const struct event *e)
     if (parent)
         attach_death(parent, x);
     attach_remote(d, x);
-}
-
-static void add_heir(struct death *x, bool monitor, const struct life *l, const struct event *e)
-{
-    const int64_t mono_ns = death_time(x, e->node, e->mono_ns, e->wall_ns);
-
-    for (size_t i = 0; i < x->nheirs; i++)
-        if (x->heirs[i].who.id == l->who.id && x->heirs[i].node == l->node && x->heirs[i].monitor == monitor)
-            return;
-    if (x->nheirs == DEATH_HEIRS) {
-        x->more_heirs++;
-        return;
-    }
-    x->heirs = mem_grow(x->heirs, &x->heirs_cap, x->nheirs + 1, sizeof(*x->heirs));
-    x->heirs[x->nheirs++] = (struct death_heir){monitor, l->node, l->who, mono_ns};
-    struct death *root = root_of(x);
-    postpone_settling(x, death_time(root, e->node, e->mono_ns, e->wall_ns));
+    add_early(d, x);
 }
 
 /* Handles the end of a link to a port or to a process of another node. */
 static void on_away_unlinked(struct deaths *d, const struct event *e, struct life *l, struct life_away away)
 {
+    const struct death_heir heir = heir_of(false, l, e);
     struct death *x = d->newest;
 
     if (l->away.id == away.id && l->away.channel == away.channel)
@@ -442,11 +470,14 @@ static void on_away_unlinked(struct deaths *d, const struct event *e, struct lif
     if (e->kind != ETW_GETTING_UNLINKED)
         return;
     l->bereaved = true;
-    for (unsigned i = 0; x && i < NEAR && away.channel; i++, x = x->older)
+    if (!away.channel)
+        return;
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
         if (x->node != e->node && x->who.id == away.id) {
-            add_heir(x, false, l, e);
+            add_heir(x, &heir, e->wall_ns);
             return;
         }
+    keep_early(d, away.id, &heir, e, NULL);
 }
 
 /*
@@ -468,8 +499,9 @@ static void on_unlinked(struct deaths *d, const struct event *e)
     if (!other->death) {
         lives_unlink(&d->lives, l, other);
     } else if (e->kind == ETW_GETTING_UNLINKED) {
+        const struct death_heir heir = heir_of(false, l, e);
         l->bereaved = true;
-        add_heir(other->death, false, l, e);
+        add_heir(other->death, &heir, e->wall_ns);
     }
 }
 
@@ -502,7 +534,10 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
     return NULL;
 }
 
-/* Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. */
+/*
+ * Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. If the event of the exit of a process of
+ * another node has not come yet, keeps the survivor.
+ */
 static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
 {
     struct life_away away;
@@ -516,7 +551,12 @@ static struct death *monitored_exit(struct deaths *d, const struct event *e, con
         return (l = lives_find(&d->lives, e->node, id)) ? l->death : NULL;
     if (remote_pid(object, &away)) {
         const struct exit_reason reason = exit_reason_of(&e->env, wire_skip(object));
-        return remote_exit(d, e->node, away.id, &reason);
+        struct death *x = remote_exit(d, e->node, away.id, &reason);
+        if (!x) {
+            const struct death_heir heir = heir_of(true, lives_get(&d->lives, e, e->who->id), e);
+            keep_early(d, away.id, &heir, e, &reason);
+        }
+        return x;
     }
     return wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name) &&
                    wire_atom(&e->env, wire_skip(first), &node)
@@ -537,9 +577,10 @@ static void on_monitored(struct deaths *d, const struct event *e)
     if (!wire_is_atom(&e->env, at, "process") || !(x = monitored_exit(d, e, wire_skip(at))))
         return;
     struct life *l = lives_get(&d->lives, e, e->who->id);
+    const struct death_heir heir = heir_of(true, l, e);
     l->down = x->who.id;
     l->down_node = x->node;
-    add_heir(x, true, l, e);
+    add_heir(x, &heir, e->wall_ns);
 }
 
 /* ---- new processes ---- */

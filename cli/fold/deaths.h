@@ -99,10 +99,21 @@ struct death_order {
 };
 #define DEATH_ORDERS 64 /* only so many calls are kept, the newest ones */
 
+/* A process that has survived the exit of a process of another node, whose event has not come yet. */
+struct death_early {
+    uint64_t id; /* of the process that exits; 0: none */
+    struct death_heir heir;
+    int64_t wall_ns;
+    struct exit_reason reason; /* of a 'DOWN' */
+};
+#define DEATH_EARLY 64 /* only so many are kept, the newest ones */
+
 struct deaths {
     struct lives lives;
     struct death_order orders[DEATH_ORDERS];
     unsigned norders; /* number of calls so far */
+    struct death_early early[DEATH_EARLY];
+    unsigned nearly; /* number of early survivors so far */
     struct death *oldest, *newest;
     size_t open;
     int64_t now[DEATH_NODES]; /* monotonic time of each node */

@@ -456,6 +456,40 @@ static void test_nodes(void)
        "equal pids of two nodes are two processes");
 }
 
+/* Survivors of the exit of process 1 of shop@h1, at `at` us, are on shop@h2. */
+static void far_survivors(unsigned at, const char *reason)
+{
+    fw_frame(&other, ETW_GETTING_UNLINKED, (1000 + at) * US, PID(5));
+    fw_text(&other, ETW_TEXT_PID, "<9.1.0>");
+    fw_frame_end(&other);
+    fw_frame(&other, ETW_RECEIVE, (1001 + at) * US, PID(6));
+    fw_tuple(&other, 5), fw_atom(&other, "DOWN"), fw_text(&other, ETW_TEXT_REF, "#Ref<0.1.2.3>");
+    fw_atom(&other, "process"), fw_text(&other, ETW_TEXT_PID, "<9.1.0>"), fw_atom(&other, reason);
+    fw_frame_end(&other);
+}
+
+/* Clocks differ: what an exit does on another node may have an earlier time than the exit. */
+static void test_clocks(void)
+{
+    static const char link[] = "link -> shop@h2 <0.5.0> (", monitor[] = "monitor -> shop@h2 <0.6.0> (";
+
+    for (unsigned at = 0; at < 3; at++) {
+        begin();
+        begin_node(&other, "shop@h2");
+        far_survivors(20 - 10 * at, at == 2 ? "other" : "oops");
+        calls_exit(15, 1, "oops");
+        exits(15, 1, "oops");
+        pt_feed(&t, 0, fw_batch(&w, 5 * (uint64_t)MS, 5 * (int64_t)MS, 5 * (uint64_t)MS, 0));
+        fw_ring(&w, 1);
+        pt_feed(&t, 1, fw_batch(&other, 5 * (uint64_t)MS, 5 * (int64_t)MS, 5 * (uint64_t)MS, ETW_BATCH_LAST));
+        const char *text = end(2000);
+        ok(strstr(text, link) && !strstr(text, monitor) == (at == 2),
+           at == 0   ? "survivors on another node come after the exit"
+           : at == 1 ? "or before it"
+                     : "but not for another reason");
+    }
+}
+
 static void test_many(void)
 {
     const char *text;
@@ -511,6 +545,7 @@ int main(void)
     test_choice();
     test_live();
     test_nodes();
+    test_clocks();
     test_many();
     test_wide();
     pt_free(&t);
