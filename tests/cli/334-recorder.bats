@@ -130,7 +130,9 @@ assert_last_calls() { # CALLS
 
 @test "names of functions, atoms and processes that were defined in overwritten events are there" {
     trace --json --ring 256kB work:one/1 work:two/2
-    on_node 'work:ask(w, fun() -> work:two(first, second), work:loop(20000), work:two(apple, pear), work:one(apple) end)'
+    # Each scheduler has a ring, so on another one the first call would stay.
+    on_node 'work:ask(w, fun() -> process_flag(scheduler, 1), erlang:yield(), work:two(first, second), work:loop(20000), work:two(apple, pear), work:one(apple),
+        process_flag(scheduler, 0) end)'
     trace_end
     assert_success
     assert_account any
