@@ -28,7 +28,7 @@ PART(sequence_html)
 PART(sequence_body_html)
 #include "sequence_body.html.inc"
 
-void page_begin(struct buf *to, enum page_kind kind)
+void page_begin(struct buf *to, enum page_kind kind, const struct page_still *still)
 {
     if (kind == PAGE_SEQUENCE) {
         buf_puts(to, page_html);
@@ -39,9 +39,14 @@ void page_begin(struct buf *to, enum page_kind kind)
     } else {
         buf_puts(to, kind == PAGE_FLAME_HTML ? page_html : "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         buf_puts(to, kind == PAGE_FLAME_HTML ? flame_html : "");
+        buf_printf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" id=\"etrace\" width=\"%d\" height=\"%d\" ",
+                   still->width, still->height);
+        buf_printf(to, "viewBox=\"0 0 %d %d\" ", still->width, still->height);
         buf_puts(to, flame_svg);
         buf_puts(to, page_css);
         buf_puts(to, flame_css);
+        buf_puts(to, "]]></style>\n");
+        buf_str(to, buf_view(&still->shapes));
         buf_puts(to, flame_body_svg);
     }
     buf_puts(to, "const data = ");

@@ -10,7 +10,13 @@
 
 enum page_kind { PAGE_FLAME_SVG, PAGE_FLAME_HTML, PAGE_SEQUENCE };
 
-void page_begin(struct buf *to, enum page_kind kind);
+/* What a page shows where no script runs. */
+struct page_still {
+    int width, height;
+    struct buf shapes; /* elements of an SVG */
+};
+
+void page_begin(struct buf *to, enum page_kind kind, const struct page_still *still); /* `still` is for flame graphs */
 void page_end(struct buf *to, enum page_kind kind);
 
 #endif

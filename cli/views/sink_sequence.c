@@ -280,7 +280,7 @@ static void put_page(struct sequence *s, const struct totals *t)
     struct buf *to = s->sink.out, missing = {0};
 
     put_missing(s, &missing, t);
-    page_begin(to, PAGE_SEQUENCE);
+    page_begin(to, PAGE_SEQUENCE, NULL);
     json_begin_object(to);
     page_members(&s->page, to, buf_view(&missing));
     json_next_line(to, false);

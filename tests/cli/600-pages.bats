@@ -160,6 +160,33 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     assert_output true
 }
 
+@test "flame: where no script runs, as in an image, the file shows the same frames and what is missing" {
+    local svg=$BATS_FILE_TMPDIR/shop.svg theme
+    printf '<body style="margin: 0"><img src="shop.svg"><p data-ready="yes"></p>' >"$BATS_FILE_TMPDIR/image.html"
+    for theme in light dark; do
+        open_page image.html "$theme"
+        until_js 'document.images[0].complete && document.images[0].naturalWidth === 1200'
+        picture "$BATS_TEST_TMPDIR/image.png"
+        keep "flame-image-$theme"
+        run python3 "$ETRACE_ROOT/tests/lib/still_frames.py" "$svg" "$BATS_TEST_TMPDIR/image.png"
+        assert_success
+        assert_output --regexp '^[0-9]{1,} 0$'
+        [[ ${output% *} -gt 6 ]]
+    done
+    for file in shop losses hostile frames; do
+        run python3 "$ETRACE_ROOT/tests/lib/still_frames.py" "$BATS_FILE_TMPDIR/$file.svg"
+        assert_success
+        assert_output --regexp '^[0-9]+ 0$'
+        [[ ${output% *} -le 2000 ]]
+    done
+    grep -q '>Missing: 4 events lost (guard), 2 calls incomplete · ' "$BATS_FILE_TMPDIR/losses.svg"
+    grep -q '>some frames are too narrow to be drawn · ' "$BATS_FILE_TMPDIR/frames.svg"
+    # The script takes them away.
+    open_page shop.svg
+    run js 'return [document.getElementById("still"), document.documentElement.getAttribute("viewBox")]'
+    assert_output '[null,null]'
+}
+
 @test "pages show data of a node as text and never as markup" {
     for file in hostile.svg hostile.html hostile-messages.html; do
         open_page "$file"

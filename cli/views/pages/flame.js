@@ -1,4 +1,9 @@
 // The tree comes as four numbers for each node: distance back to its parent, name, own cost, calls. Node 0 is the root.
+// The file has plain shapes for where no script runs; the graph takes their place and the whole window.
+$('still').remove();
+$('etrace').removeAttribute('viewBox');
+for (const side of ['width', 'height']) $('etrace').setAttribute(side, '100%');
+$('etrace').classList.add('live');
 const ROW = 19, MOST = 4000;
 const unit = data.seen ? n => plural(n, 'time') : duration;
 const names = data.names;
@@ -235,6 +240,5 @@ $('flip').addEventListener('click', () => { up = !up; draw(); });
 $('all').addEventListener('click', () => zoom(0));
 addEventListener('resize', draw);
 if (data.seen) $('modebox').style.display = 'none';
-$('noscript').remove();
 setMode('total');
 $('etrace').setAttribute('data-ready', 'yes');
