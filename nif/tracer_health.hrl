@@ -14,6 +14,7 @@
 %%               which the memory may grow}; Most: the limit of the number before it
 %%      busy     {run queue, schedulers, dirty CPU tasks, schedulers, dirty I/O tasks, schedulers}
 %%      clock    {the VM's time, the system's time}, us
+%%      cpu      ms of processor time that the VM has used; -1: unknown
 %%      tables   [#{name, owner, owner_name, memory, size}]: the largest ones of ets, in bytes and objects
 %%      ports    [#{port, name, owner, owner_name, queue, node}]: ports with many waiting bytes of output; node: the
 %%               node at the other end, if the port is a connection to a node
@@ -120,13 +121,15 @@ health(#{patience := Patience, again := Again}, Ours) ->
         {log, fun health_log/0},
         {starting, fun health_starting/0},
         {locks, fun() -> health_locks(Names) end},
-        {pools, fun health_pools/0}]],
+        {pools, fun health_pools/0},
+        {cpu, fun health_cpu/0}]],
     Known = maps:from_list([case Found of {ok, Value} when Value =/= ?TOO_LARGE -> {Key, Value}; _ -> {Key, []} end || {Key, Found} <- Parts]),
     More = case {Again, get(check)} of
         {true, Before = {_, _, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
         _ -> #{}
     end,
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
+        cpu => case maps:get(cpu, Known) of [] -> -1; Cpu -> Cpu end,
         alarms => [health_alarm(Alarm, How) || Alarm <- maps:get(alarms, Known)],
         pools => [health_pool(Pool, How) || Pool <- maps:get(pools, Known)],
         busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts],
@@ -151,6 +154,16 @@ health_busy() ->
     {_, [Cpu, Io]} = lists:split(length(Tasks) - 2, Tasks),
     {lists:sum(Runnable), erlang:system_info(schedulers_online), Cpu, erlang:system_info(dirty_cpu_schedulers_online),
         Io, erlang:system_info(dirty_io_schedulers)}.
+
+%% Returns the ms of processor time that the VM has used; -1: unknown, without /proc. Fields 14 and 15 of the file, in
+%% hundredths of a second, come after the name of the program, which may have blanks and parentheses.
+health_cpu() ->
+    case string:split(memory_file("/proc/self/stat"), ")", trailing) of
+        [_, Rest] ->
+            Fields = string:lexemes(Rest, " "),
+            10 * lists:sum([binary_to_integer(lists:nth(N, Fields)) || N <- [12, 13]]);
+        _ -> -1
+    end.
 
 health_figures(Memory) ->
     {Used, Left} = case Memory of [] -> {0, 0}; _ -> Memory end,

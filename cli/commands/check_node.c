@@ -210,12 +210,13 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
     struct taken {
         struct check_facts f;
         struct etf tables, ports, log, locks, pools, alarms, starting, unknown, large, waits, locked, starts, restarts;
-    } t = {.f = {.at = loop_now(), .here = check_clock_us(asked)}};
+    } t = {.f = {.at = loop_now(), .here = check_clock_us(asked), .cpu_ms = -1}};
 #define FIELD(what, key, ...) ETF_##what(struct taken, key, __VA_ARGS__)
     static const struct etf_field fields[] = {
         FIELD(INTS, "figures", f.figures, CHECK_FIGURES),
         FIELD(INTS, "busy", f.busy, 6),
         FIELD(INTS, "clock", f.clock, 2),
+        FIELD(INT, "cpu", f.cpu_ms),
         FIELD(INT, "started", f.started),
         FIELD(BOOL, "waits_more", f.waits_more),
         FIELD(BOOL, "locked_more", f.locked_more),

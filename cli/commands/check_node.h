@@ -97,6 +97,7 @@ struct check_facts {
     int64_t figures[CHECK_FIGURES]; /* by enum check_figure; each of the first four is followed by its limit */
     /* clock: times of the VM and of the system, in us; here: time on this host when the node read them, in us */
     int64_t busy[6], clock[2], here;
+    int64_t cpu_ms; /* processor time that the VM has used; -1: unknown */
     struct check_table tables[CHECK_ROWS];
     struct check_port ports[CHECK_ROWS];
     struct check_log log[CHECK_ROWS];

@@ -111,6 +111,17 @@ static void check_put_head(const struct check_page *p, struct buf *to)
     buf_release(&b);
 }
 
+/* Returns the number of processors that the VM has used on average between the first and the last answer; -1: unknown. */
+static double check_processors(const struct check_page *p)
+{
+    const struct check_facts *first = &p->seen->facts[0], *last = check_last(p);
+    const int64_t us = last->clock[0] - first->clock[0];
+
+    return first->cpu_ms >= 0 && last->cpu_ms >= 0 && us > 0
+               ? (double)MAX(last->cpu_ms - first->cpu_ms, 0) * 1000 / (double)us
+               : -1;
+}
+
 static void check_put_figures(const struct check_page *p, struct buf *to)
 {
     const struct check_facts *f = check_last(p);
@@ -121,6 +132,8 @@ static void check_put_figures(const struct check_page *p, struct buf *to)
         tables += f->tables[i].memory;
     if (!check_count(p->findings))
         buf_puts(to, "nothing found · ");
+    if (check_processors(p) >= 0)
+        buf_printf(to, "uses %.1f processors · ", check_processors(p));
     buf_printf(to, "run queue %lld on %lld scheduler%s · memory ", (long long)f->busy[0], (long long)f->busy[1],
                PLURAL(f->busy[1]));
     ps_put_bytes(to, n[CHECK_USED], false);
@@ -200,6 +213,10 @@ static void check_json(const struct check_page *p, struct buf *to)
     json_put_int(to, "messages", p->seen->total[1]);
     json_put_int(to, "run_queue", f->busy[0]);
     json_put_int(to, "schedulers", f->busy[1]);
+    if (check_processors(p) >= 0) {
+        json_key(to, "processors");
+        json_real(to, check_processors(p));
+    }
     json_end_record(to);
 }
 

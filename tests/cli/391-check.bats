@@ -185,6 +185,22 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 
 # bats test_tags=long
+# Prints the ms of processor time that the node has used.
+cpu_ms() { sed 's/.*) //' "/proc/$(<"$(node_dir "$NODE")/pid")/stat" | awk '{ print ($12 + $13) * 10 }'; }
+
+@test "check says how many processors the node uses, at most what the system counts" {
+    local before
+    on_node 'spawn(fun() -> register(busy, self()), (fun F() -> F() end)() end), ok'
+    before=$(cpu_ms)
+    check --json
+    # The looks of check may last longer than from its first answer to its last one.
+    jq -ne --argjson ms "$(($(cpu_ms) - before))" --argjson check "$(jq -c 'select(.type == "check")' <<<"$output")" \
+        '$check.processors > 0 and $check.processors * $check.elapsed_us / 1000 <= $ms + 50' || fail "$before, $(cpu_ms): $output"
+    check
+    assert_line --regexp ' uses [0-9]+\.[0-9] processors · run queue '
+    on_node 'exit(whereis(busy), kill)'
+}
+
 @test "check looks at two nodes together, and fails if a node is not there" {
     check -n nobody@127.0.0.1
     assert_failure 3
