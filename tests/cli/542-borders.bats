@@ -77,19 +77,29 @@ teardown() {
 attached() { [[ $(node_eval "$LIVE_NODE" 'nodes(hidden)') != '[]' ]]; }
 
 @test "the node loads no part of a companion that changed on its way" {
-    local at library module etrace=$BATS_TEST_TMPDIR/etrace
-    # In the executable these are the compressed library, as a term behind its architecture, and the first module.
+    local library command etrace=$BATS_TEST_TMPDIR/etrace
+    local -a modules
+    # In the executable these are the compressed library, as a term behind its architecture, and the modules. Each command
+    # loads one of the modules; those that only ask need no library.
     library=$(LC_ALL=C grep -aboP 'k\x00.(x86_64|aarch64)m\x00' "$ETRACE_BIN" | sed -n '1s/:.*//p')
-    module=$(LC_ALL=C grep -aboP 'FOR1\x00' "$ETRACE_BIN" | sed -n '1s/:.*//p')
-    [[ $library -gt 0 && $module -gt 0 ]]
-    for at in $((library + 20000)) $((module + 60000)); do
+    mapfile -t modules < <(LC_ALL=C grep -aboP 'FOR1\x00' "$ETRACE_BIN" | awk -F: '{ print $1 + 30000 }')
+    [[ $library -gt 0 && ${#modules[@]} -eq 3 ]]
+    refused() { # OFFSET... -- COMMAND
         cp "$ETRACE_BIN" "$etrace"
-        printf 'x' | dd of="$etrace" bs=1 seek="$at" conv=notrunc status=none
-        ! cmp -s "$etrace" "$ETRACE_BIN" || printf 'y' | dd of="$etrace" bs=1 seek="$at" conv=notrunc status=none
-        run --separate-stderr "$etrace" -n "$NODE" --for 1ms work:one/1
+        while [[ $1 != -- ]]; do
+            printf 'x' | dd of="$etrace" bs=1 seek="$1" conv=notrunc status=none
+            ! cmp -s "$etrace" "$ETRACE_BIN" || printf 'y' | dd of="$etrace" bs=1 seek="$1" conv=notrunc status=none
+            shift
+        done
+        run --separate-stderr "$etrace" "${@:2}"
         assert_failure 3
         # shellcheck disable=SC2154  # of run
         assert_equal "$stderr" "etrace: $NODE: the node does not load the companion: it was changed on its way"
+    }
+    refused $((library + 20000)) -- -n "$NODE" --for 1ms work:one/1
+    for command in "trace --for 1ms work:one/1" "ps -1" "why init"; do
+        # shellcheck disable=SC2086
+        refused "${modules[@]}" -- $command -n "$NODE"
     done
     assert_clean "$BEFORE" "$NODE"
 }
