@@ -37,7 +37,7 @@ static void table_screen_title(void *data, struct buf *to)
 }
 
 /* Takes the next line that matches the filter from the text. Returns false after the last one. */
-static bool next_line(const struct table_screen *s, struct str *text, struct str *ret)
+static bool table_screen_line(const struct table_screen *s, struct str *text, struct str *ret)
 {
     while (text->len) {
         const char *stop = memchr(text->at, '\n', text->len);
@@ -63,12 +63,12 @@ static void table_screen_rows(void *data, unsigned columns, struct buf *to)
     size_t n = 0;
 
     (void)columns;
-    while (next_line(s, &text, &line))
+    while (table_screen_line(s, &text, &line))
         n++;
     grid_window_fit(w, n);
     buf_add(to, all.at, titles);
     text = rows;
-    for (size_t i = 0; i < w->first + w->room && next_line(s, &text, &line); i++) {
+    for (size_t i = 0; i < w->first + w->room && table_screen_line(s, &text, &line); i++) {
         if (i < w->first)
             continue;
         buf_str(to, line);

@@ -10,7 +10,7 @@
 
 enum page_kind { PAGE_FLAME_SVG, PAGE_FLAME_HTML, PAGE_SEQUENCE };
 
-/* What a page shows where no script runs. */
+/* The picture in a page for readers that run no script. */
 struct page_still {
     int width, height;
     struct buf shapes; /* elements of an SVG */

@@ -481,7 +481,7 @@ large_processes() { # ITEMS BINARIES MESSAGES ERL-FLAG...
     # Each has built its terms, which it could not do with the limit.
     built() { [[ $(node_eval "$NODE" '[] =:= [N || N <- [lone, pool, works, leaks, holder], process_info(whereis(N), status) =/= {status, waiting}]') == true ]]; }
     until_true 600 built
-    # What the lock and the alarm have left on these heaps goes, so that no later message makes them grow.
+    # Frees the garbage of the lock and of the alarm, so that no later message makes these heaps grow.
     on_node '[true = garbage_collect(whereis(N)) || N <- [global_name_server, alarm_handler]]'
     pid=$(<"$(node_dir "$NODE")/pid")
     prlimit --pid "$pid" --as=$(($(awk '/^VmSize:/ { print $2 }' "/proc/$pid/status") * 1024 + 100 * 1024 * 1024))
