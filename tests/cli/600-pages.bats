@@ -278,3 +278,34 @@ frame() { echo "document.querySelector('#frames g[aria-label^=\"$1\"]')"; }
     run js 'return about(shown[0]).includes("arrived after 400ns")'
     assert_output true
 }
+
+@test "sequence: m merges the messages of processes with the same name, and paper gets merged rows" {
+    local all
+    for file in messages.html many.html; do
+        open_page "$file"
+        all=$(js 'return shown.length')
+        keys m
+        until_js "merged && shown.length < $all"
+        keep "merged-$file"
+        # Each message is in one row, whose names and first word it has.
+        run js 'return [...many.values()].reduce((sum, m) => sum + m.n, 0)'
+        assert_output "$all"
+        run js 'return new Set(shown.map(i => [kind(i), names[from(i)], names[to(i)], head(texts[i])].join())).size === shown.length'
+        assert_output true
+        run js_text 'return document.querySelector(".here .msg").textContent'
+        [[ $file == messages.html ]] || assert_output --regexp '^×[0-9,]+ \{job$'
+        # Enter shows one by one what a row stands for.
+        keys Home Enter
+        until_js '!merged && shown.length > 0'
+        run js 'return shown.every(i => new Set([names[from(i)], names[to(i)]]).size <= 2)'
+        assert_output true
+        keys Escape
+        until_js "shown.length === $all"
+    done
+    open_page many.html
+    browser_do POST /print '{}' | jq -r . | base64 -d >"$BATS_TEST_TMPDIR/many.pdf"
+    [[ $(head -c 5 "$BATS_TEST_TMPDIR/many.pdf") == %PDF- ]]
+    # All rows are on it, and the page is as before.
+    run js 'return [Number(document.getElementById("view").dataset.printed) <= 500, merged, printing, shown.length]'
+    assert_output '[true,false,false,100000]'
+}

@@ -15,13 +15,48 @@ const brief = text => {
   return ask ? ask[1] + ' ' + ask[2].replace(/\}$/, '') : reply ? 'reply ' + reply[1].replace(/\}$/, '') : text;
 };
 
-let shown = [], columns = [], column = new Map(), here = 0, only = null;
+// Processes with the same name share a lane if the user merges them. The names are those behind the pids.
+const bare = data.who.map(label => label.replace(/<[\d.]+>/, '').trim());
+const names = bare.map(name => name.endsWith(')') ? name.replace(/\((.*)\)$/, '$1') : (name + ' processes without a name').trim());
+const lanes = [], sizes = new Map(), firsts = new Map();
+names.forEach((name, w) => {
+  if (!firsts.has(name)) firsts.set(name, w);
+  lanes.push(firsts.get(name));
+  sizes.set(lanes[w], (sizes.get(lanes[w]) || 0) + 1);
+});
+const PRINTED = 500;
+let shown = [], columns = [], column = new Map(), here = 0, only = null, merged = false, many = new Map(), printing = false;
+const lane = w => merged && w >= 0 ? lanes[w] : w;
+const laneName = w => !merged || w < 0 ? whose(w) : names[w] + (sizes.get(w) > 1 ? ' ×' + sizes.get(w) : '');
+const isOf = (w, one) => only.byName && w >= 0 && one >= 0 ? lanes[w] === lanes[one] : w === one;
+
+// What merged messages have in common: the first word.
+const head = text => (brief(text).match(/^(?:(?:call|cast|reply) )?[^\w'"]*[\w.:'"@?!/]+/) || [''])[0];
 
 const about = i => {
+  if (many.has(i) && many.get(i).n > 1)
+    return many.get(i).n.toLocaleString('en') + [' messages from ', ' processes, started by ', ' exits of '][kind(i)] + laneName(lane(from(i))) +
+      (kind(i) === MESSAGE ? ' to ' + laneName(lane(to(i))) : '') + ', the first at ' + seconds(when(i)) + ', the last at ' + seconds(when(many.get(i).last)) + ': ' + texts[i];
   if (kind(i) === EXIT) return seconds(when(i)) + ' ' + whose(from(i)) + ' exit ' + texts[i];
   if (kind(i) === SPAWN) return seconds(when(i)) + ' ' + whose(from(i)) + ' spawns ' + whose(to(i)) + ' ' + texts[i];
   const how = sent(i) < 0 ? 'its sending was not seen' : arrived(i) < 0 ? 'its arrival was not seen' : 'arrived after ' + duration(arrived(i) - sent(i));
   return seconds(when(i)) + ' ' + whose(from(i)) + ' → ' + whose(to(i)) + ' (' + how + ') ' + texts[i];
+};
+
+// Makes one row of all messages with the same names and the same first word. Rows are in the order of their first ones.
+const merge = all => {
+  const first = new Map();
+  for (const i of all) {
+    const key = [kind(i), lane(from(i)), lane(to(i)), head(texts[i])].join(' ');
+    if (!first.has(key)) {
+      first.set(key, i);
+      many.set(i, { n: 0, last: i });
+    }
+    const m = many.get(first.get(key));
+    m.n++;
+    m.last = i;
+  }
+  return [...first.values()];
 };
 
 const choose = () => {
@@ -29,14 +64,17 @@ const choose = () => {
   const hit = test ? data.who.map(w => test(w)) : null;
   shown = [];
   for (let i = 0; i < count; i++) {
-    if (only && !(only.length === 1 ? from(i) === only[0] || to(i) === only[0] :
-      (from(i) === only[0] && to(i) === only[1]) || (from(i) === only[1] && to(i) === only[0]))) continue;
+    if (only && !(only.length === 1 ? isOf(from(i), only[0]) || isOf(to(i), only[0]) :
+      (isOf(from(i), only[0]) && isOf(to(i), only[1])) || (isOf(from(i), only[1]) && isOf(to(i), only[0])))) continue;
     if (test && !test(texts[i]) && !hit[from(i)] && !hit[to(i)]) continue;
     shown.push(i);
   }
+  const messages = shown.length;
+  many = new Map();
+  if (merged) shown = merge(shown);
   column = new Map();
   for (const i of shown)
-    for (const w of [from(i), to(i)])
+    for (const w of [lane(from(i)), lane(to(i))])
       if (!column.has(w)) column.set(w, 0);
   columns = [...column.keys()].sort((a, b) => (a < 0) - (b < 0) || a - b);
   columns.forEach((w, c) => column.set(w, c));
@@ -44,16 +82,16 @@ const choose = () => {
   $('space').style.height = Math.max(HEAD + shown.length * ROW + 8, 1) + 'px';
   $('space').style.width = TIME + columns.length * WIDE + 'px';
   const bad = $('search').getAttribute('aria-invalid') === 'true';
-  $('found').textContent = bad ? 'not a pattern' : plural(shown.length, 'message') + (shown.length < count ? ' of ' + count.toLocaleString('en') : '') +
-    ' · ' + plural(columns.length, 'process').replace(/processs$/, 'processes');
+  $('found').textContent = bad ? 'not a pattern' : plural(messages, 'message') + (messages < count ? ' of ' + count.toLocaleString('en') : '') +
+    ' · ' + (merged ? plural(columns.length, 'name') : plural(columns.length, 'process').replace(/processs$/, 'processes'));
   $('view').setAttribute('data-shown', shown.length);
   reveal();
 };
 
-const x = w => TIME + column.get(w) * WIDE + WIDE / 2 - $('pane').scrollLeft;
+const x = w => TIME + column.get(lane(w)) * WIDE + WIDE / 2 - (printing ? 0 : $('pane').scrollLeft);
 
 const put = (n, at) => {
-  const i = shown[n], y = HEAD + n * ROW - $('pane').scrollTop, width = $('pane').clientWidth;
+  const i = shown[n], y = HEAD + n * ROW - (printing ? 0 : $('pane').scrollTop), width = paper().width, m = many.get(i);
   const half = kind(i) === MESSAGE && (sent(i) < 0 || arrived(i) < 0);
   const g = svgNode('g', { role: 'option', id: 'row' + i, 'data-n': n, 'aria-selected': n === here, 'aria-label': about(i),
     class: 'row' + (half ? ' half' : '') + (kind(i) === SPAWN ? ' spawn' : '') + (n === here ? ' here' : '') });
@@ -71,23 +109,29 @@ const put = (n, at) => {
     g.append(svgNode('line', { class: 'arrow', x1: a, y1: base, x2: b + d * 7, y2: base }),
       svgNode('path', { class: 'head', d: `M${b} ${base}l${d * 9} -4.5v9z` }));
   }
-  const text = (kind(i) === SPAWN ? 'spawn ' : kind(i) === EXIT ? 'exit ' : '') + brief(texts[i]);
+  const what = kind(i) === SPAWN ? 'spawn ' : kind(i) === EXIT ? 'exit ' : '';
+  const text = m && m.n > 1 ? '×' + m.n.toLocaleString('en') + ' ' + what + head(texts[i]) : what + brief(texts[i]);
   const begin = Math.max(left + 8, TIME + 4), room = Math.max(Math.floor((width - begin) / 7.3), 12);
   g.append(svgNode('text', { class: 'msg', x: begin, y: y + 15 }, text.length > room ? text.slice(0, room - 1) + '…' : text));
   at.push(g);
 };
 
+// The size of the picture: that of the window, or of all rows and lanes for paper.
+const paper = () => printing ? { width: TIME + columns.length * WIDE, height: HEAD + shown.length * ROW + 8 } :
+  { width: $('pane').clientWidth, height: $('pane').clientHeight };
+
 const draw = () => {
-  const pane = $('pane'), view = $('view'), width = pane.clientWidth, height = pane.clientHeight, at = [];
+  const pane = $('pane'), view = $('view'), { width, height } = paper(), at = [];
   view.setAttribute('width', width);
   view.setAttribute('height', height);
-  const first = Math.max(0, Math.floor(pane.scrollTop / ROW) - 1), last = Math.min(shown.length, first + Math.ceil(height / ROW) + 2);
+  const first = printing ? 0 : Math.max(0, Math.floor(pane.scrollTop / ROW) - 1);
+  const last = printing ? shown.length : Math.min(shown.length, first + Math.ceil(height / ROW) + 2);
   const near = columns.filter(w => x(w) > -WIDE && x(w) < width + WIDE);
   for (const w of near) at.push(svgNode('line', { class: 'life', x1: x(w), y1: HEAD, x2: x(w), y2: height }));
   for (let n = first; n < last; n++) put(n, at);
   at.push(svgNode('rect', { class: 'top', x: -1, y: -1, width: width + 2, height: HEAD }));
   for (const w of near) {
-    const label = whose(w), room = Math.floor((WIDE - 12) / 7.3);
+    const label = laneName(w), room = Math.floor((WIDE - 12) / 7.3);
     const g = svgNode('g', { class: 'who', role: 'button', 'aria-label': 'only ' + label, 'data-w': w });
     g.append(svgNode('title', {}, label), svgNode('text', { x: x(w), y: 21 }, label.length > room ? label.slice(0, room - 1) + '…' : label));
     at.push(g);
@@ -108,18 +152,32 @@ const reveal = () => {
   if (here * ROW < pane.scrollTop) pane.scrollTop = here * ROW;
   else if ((here + 1) * ROW > pane.scrollTop + room) pane.scrollTop = (here + 1) * ROW - room;
   if (shown.length) {
-    const at = Math.min(column.get(from(shown[here])), column.get(to(shown[here]))) * WIDE;
+    const at = Math.min(column.get(lane(from(shown[here]))), column.get(lane(to(shown[here])))) * WIDE;
     if (at < pane.scrollLeft || at + WIDE + TIME > pane.scrollLeft + pane.clientWidth) pane.scrollLeft = at;
   }
   draw();
 };
 const move = n => { here = Math.max(0, Math.min(shown.length - 1, n)); reveal(); };
-const restrict = who => { only = who; choose(); };
+const restrict = (who, byName) => {
+  only = who;
+  if (only) only.byName = byName;
+  choose();
+};
+const setMerged = on => {
+  merged = $('merge').checked = on;
+  choose();
+};
+// Shows the two processes of the row alone. Of a merged row, shows the messages between the two names one by one.
+const openRow = i => {
+  const byName = merged;
+  merged = $('merge').checked = false;
+  restrict([from(i), to(i)], byName);
+};
 const all = () => { $('search').value = ''; restrict(null); };
 
 $('view').addEventListener('click', e => {
   const who = e.target.closest('.who'), row = e.target.closest('.row');
-  if (who) restrict([Number(who.getAttribute('data-w'))]);
+  if (who) restrict([Number(who.getAttribute('data-w'))], merged);
   else if (row) move(Number(row.getAttribute('data-n')));
 });
 let waiting = false;
@@ -136,7 +194,8 @@ addEventListener('keydown', e => {
     $('pane').focus();
   } else if (e.key === '/') $('search').focus();
   else if (field) return;
-  else if (e.key === 'Enter' && shown.length) restrict([from(shown[here]), to(shown[here])]);
+  else if (e.key === 'Enter' && shown.length) openRow(shown[here]);
+  else if (e.key === 'm') setMerged(!merged);
   else if (e.key === 'ArrowDown') move(here + 1);
   else if (e.key === 'ArrowUp') move(here - 1);
   else if (e.key === 'PageDown') move(here + page);
@@ -150,6 +209,23 @@ $('search').addEventListener('input', choose);
 $('regex').addEventListener('change', choose);
 $('all').addEventListener('click', all);
 addEventListener('resize', draw);
+$('merge').addEventListener('change', () => setMerged($('merge').checked));
+// Paper has no room for many rows, so they are merged for it.
+let before = false;
+addEventListener('beforeprint', () => {
+  before = merged;
+  if (shown.length > PRINTED) setMerged(true);
+  printing = true;
+  draw();
+  $('view').setAttribute('viewBox', `0 0 ${paper().width} ${paper().height}`);
+  $('view').setAttribute('data-printed', shown.length);
+});
+addEventListener('afterprint', () => {
+  printing = false;
+  $('view').removeAttribute('viewBox');
+  if (merged !== before) setMerged(before);
+  draw();
+});
 choose();
 $('pane').focus();
 $('view').setAttribute('data-ready', 'yes');
