@@ -193,7 +193,7 @@ static bool ps_take_look(struct ps_run *x, struct peer *p, struct etf answer, st
             look_progress(x->ctx, x->begun, ps_left(x));
         ps_ask(x, p);
     }
-    return a.left || x->refresh.paused ||
+    return a.left || x->refresh.paused || x->refresh.opened ||
            ps_node_read(&x->nodes[p->index], p->index, &a, look_funs_of(&x->funs, session_node(p->session)), e);
 }
 
@@ -490,6 +490,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .title = ps_live_title,
         .rows = ps_live_rows,
         .details = ps_live_details,
+        .details_ask = true,
         .key = ps_on_key,
         .window = {.filter = x.refresh.filter, .room = ps_most(o), .chooses = true},
         .filters = true,

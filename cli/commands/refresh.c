@@ -107,6 +107,10 @@ static void open_details(struct refresh *r, bool open)
 {
     if (open && !r->window.rows)
         return;
+    if (r->details_ask && open)
+        r->was_paused = r->paused;
+    if (r->details_ask)
+        r->paused = !open && r->was_paused;
     r->opened = r->window.pins = open;
     r->down = 0;
     r->next = 0;
@@ -298,14 +302,14 @@ static size_t lines_of(struct str text)
 /* Makes the rows. Lines besides the rows and their titles, if there are any, take room from the rows. */
 static void make_rows(struct refresh *r, size_t room, struct buf *text)
 {
-    r->window.room = room - MIN(room, 2u);
+    r->window.room = MAX(room, 3u) - 2;
     for (int i = 0; i < 2; i++) {
         buf_clear(text);
         r->rows(r->data, r->columns - 1, text);
         const size_t lines = lines_of(buf_view(text));
         if (lines <= room)
             break;
-        r->window.room -= MIN(r->window.room - 1, lines - room);
+        r->window.room = MAX(r->window.room, lines - room + 1) - (lines - room);
     }
 }
 

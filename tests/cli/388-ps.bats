@@ -193,6 +193,19 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     await '^<[0-9.]+>\(grows\) no message'
     ended grows
     await '^<[0-9.]+>\(grows\) has exited'
+    # A pause of the table does not keep the details from asking.
+    keys Escape
+    await '^ +60 .*\(leaks\)'
+    keys p Home Enter
+    await '^<[0-9.]+>\(leaks\) no message'
+    on_node 'begin [leaks ! {job, N} || N <- lists:seq(1, 10)], ok end'
+    await '^queue +70 messages'
+    keys Escape
+    await '· paused$'
+    await '^ +60 .*\(leaks\)'
+    # A terminal that is too low for a row shows one.
+    resized 120 4
+    await '^q quit'
     keys q
     await 'the end'
     terminal_end
