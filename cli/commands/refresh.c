@@ -313,6 +313,15 @@ static void make_rows(struct refresh *r, size_t room, struct buf *text)
     }
 }
 
+static void make_details(struct refresh *r, struct buf *text)
+{
+    struct buf whole = {0};
+
+    r->details(r->data, r->columns - 1, &whole);
+    grid_break(text, buf_view(&whole), r->columns - 1);
+    buf_release(&whole);
+}
+
 /* Makes the text between the title and the keys. */
 static void make_body(struct refresh *r, size_t room, struct buf *text)
 {
@@ -320,7 +329,7 @@ static void make_body(struct refresh *r, size_t room, struct buf *text)
         for (const char *const *l = r->help; *l; l++)
             buf_printf(text, "%s\n", *l);
     else if (r->opened)
-        r->details(r->data, r->columns - 1, text);
+        make_details(r, text);
     else
         make_rows(r, room, text);
     const size_t lines = lines_of(buf_view(text));

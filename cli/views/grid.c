@@ -50,6 +50,28 @@ void grid_cut(struct buf *to, struct str text, size_t most)
     }
 }
 
+void grid_break(struct buf *to, struct str text, size_t most)
+{
+    const char *end = text.at + text.len, *next;
+    size_t width = 0;
+
+    for (const char *at = text.at; at < end; at = next) {
+        size_t own = 0;
+        if (*at == '\n') {
+            next = at + 1;
+            width = 0;
+        } else {
+            next = grid_next(at, end, &own);
+            width += own;
+        }
+        if (width > most) {
+            buf_char(to, '\n');
+            width = own;
+        }
+        buf_add(to, at, (size_t)(next - at));
+    }
+}
+
 /* ---- widths ---- */
 
 void grid_release(struct grid *g)

@@ -131,6 +131,9 @@ size_t grid_width(struct str text);
 /* Appends the text, cut to the width. Colour codes have no width, and the cut keeps all of them. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 
+/* Appends the lines of the text, each broken into lines of at most `width`. Colour codes have no width. */
+void grid_break(struct buf *to, struct str text, size_t width);
+
 /*
  * Appends the text, broken at blanks into lines of at most `width`; width 0: unbroken. The first line begins in column
  * `used`, the other lines in column `indent`. Returns the column after the end of the text.

@@ -237,6 +237,30 @@ static void cuts(void)
     buf_release(&b);
 }
 
+static void breaks(void)
+{
+    static const struct {
+        const char *text, *want;
+        size_t width;
+    } cases[] = {
+        {"", "", 3},
+        {"abc", "abc", 3},
+        {"abcd\nef", "abc\nd\nef", 3},
+        {"abc\n", "abc\n", 3},
+        {"a\033[1mbcd\033[0m", "a\033[1mbc\nd\033[0m", 3},
+        {"界界", "界\n界", 3},
+        {"界", "\n界", 1},
+    };
+    struct buf b = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        buf_clear(&b);
+        grid_break(&b, raw_view(raw_text(cases[i].text)), cases[i].width);
+        ok(!strcmp(buf_cstr(&b), cases[i].want), "a text is broken in %zu columns (%zu)", cases[i].width, i);
+    }
+    buf_release(&b);
+}
+
 /* ---- order ---- */
 
 static const char *const figures[][3] = {
@@ -434,6 +458,7 @@ int main(void)
     data();
     colours();
     cuts();
+    breaks();
     order();
     windows();
     return tap_end();
