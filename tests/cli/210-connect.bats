@@ -80,7 +80,7 @@ fake() {
 # bats test_tags=long
 @test "etrace lists the local nodes instead of guessing if several run" {
     attach_without_proc() {
-        run --separate-stderr timeout 20 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$ETRACE_BIN" lists:seq/2
+        run --separate-stderr without_proc timeout 20 "$ETRACE_BIN" lists:seq/2
         assert_failure 3
     }
     attach_without_proc
@@ -152,7 +152,7 @@ END
 }
 
 @test "-p fails with a message if /proc is not mounted" {
-    run --separate-stderr timeout 60 unshare -m sh -c "mount -t tmpfs none /proc && exec '$ETRACE_BIN' -p $$ lists:seq/2"
+    run --separate-stderr without_proc timeout 60 "$ETRACE_BIN" -p $$ lists:seq/2
     assert_failure 3
     assert_equal "${stderr_lines[0]}" "etrace: cannot see the sockets of process $$: /proc is not there, or does not show it"
 }

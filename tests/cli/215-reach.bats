@@ -101,11 +101,10 @@ load ../lib/alone
 @test "for a node whose process is hidden, RELEASE_COOKIE comes before the own cookie file" {
     alone '
         up erl
-        hidden() { unshare -m sh -c "mount -t tmpfs none /proc && exec \"\$@\"" sh "$@"; }
-        said=$(hidden "$ETRACE_BIN" -n "$UP" lists:seq/2 2>&1) || is "$?" 3
+        said=$(without_proc "$ETRACE_BIN" -n "$UP" lists:seq/2 2>&1) || is "$?" 3
         has "$said" "the cookie does not match (read from ~/.erlang.cookie)"
         has "$said" "hint: --cookie-file or \$RELEASE_COOKIE gives another one"
-        RELEASE_COOKIE=homecookie hidden "$ETRACE_BIN" -n "$UP" --for 50ms lists:seq/2'
+        RELEASE_COOKIE=homecookie without_proc "$ETRACE_BIN" -n "$UP" --for 50ms lists:seq/2'
 }
 
 @test "root reads the cookie of another user, but no file that this user cannot read" {

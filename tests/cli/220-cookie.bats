@@ -21,8 +21,7 @@ setup() {
 }
 
 attach() {
-    run --separate-stderr timeout 20 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - \
-        "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'
+    run --separate-stderr without_proc timeout 20 "$ETRACE_BIN" -n "$NODE" "$@" --for 50ms 'lists:seq/2'
 }
 
 refused() {

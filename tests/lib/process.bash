@@ -20,8 +20,16 @@
 # child_kill PID [SIGNAL]
 #                      sends SIGNAL (KILL) to PID if it is a child
 
+# without_proc COMMAND...
+#                      runs the command, a program, as root where /proc is empty
+
 LINE=
 epmd_pid=
+
+# The address sanitizer needs /proc to look for leaks.
+without_proc() {
+    ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 unshare -m sh -c 'mount -t tmpfs none /proc && exec "$@"' - "$@"
+}
 
 # The state and the parent follow the name, which may contain any character.
 child() {
