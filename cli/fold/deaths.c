@@ -394,6 +394,23 @@ static struct death *new_death(struct deaths *d, struct life *l, const struct ev
     return x;
 }
 
+/* Returns true if the process had this name on the node. `node` NULL: on the node with the name `there`. */
+static bool is_named(const struct death *x, const struct event_node *node, struct raw there, struct str name)
+{
+    return (node ? x->node == node : str_same(safe_view(x->node->name), raw_view(there))) && x->who.name_len &&
+           str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name);
+}
+
+static struct death *named_exit(struct deaths *d, const struct event_node *node, struct raw there, struct str name)
+{
+    struct death *x = d->newest;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
+        if (is_named(x, node, there, name))
+            return x;
+    return NULL;
+}
+
 /* Adds a survivor. Its time and `wall_ns` are those of its own node. */
 static void add_heir(struct death *x, const struct death_heir *heir, int64_t wall_ns)
 {
@@ -416,24 +433,44 @@ static struct death_heir heir_of(bool monitor, const struct life *l, const struc
     return (struct death_heir){monitor, l->node, l->who, e->mono_ns};
 }
 
-/* With different clocks of the nodes, the event of a survivor may come before that of the exit. */
-static void keep_early(struct deaths *d, uint64_t id, const struct death_heir *heir, const struct event *e,
-                       const struct exit_reason *reason)
+/*
+ * Keeps a survivor whose event comes before that of the exit, as different clocks of the nodes can make it. The exit is
+ * that of process `id`, or of the process `name` on the node `there`. `reason` NULL: unknown.
+ */
+static void keep_early(struct deaths *d, const struct death_heir *heir, const struct event *e, uint64_t id,
+                       struct str name, struct str there, const struct exit_reason *reason)
 {
-    d->early[d->nearly++ % DEATH_EARLY] =
-        (struct death_early){id, *heir, e->wall_ns, reason ? *reason : (struct exit_reason){0}};
+    struct death_early *early = &d->early[d->nearly++ % DEATH_EARLY];
+
+    *early = (struct death_early){.id = id, .heir = *heir, .wall_ns = e->wall_ns};
+    memcpy(early->name, name.at, MIN(name.len, sizeof(early->name) - 1));
+    memcpy(early->there, there.at, MIN(there.len, sizeof(early->there) - 1));
+    if (reason)
+        early->reason = *reason;
+}
+
+static bool early_is_of(const struct death_early *early, const struct death *x)
+{
+    if (early->heir.node == x->node || x->wall_ns - early->wall_ns > DEATH_SETTLE_NS ||
+        (early->heir.monitor && !exit_reason_same(&early->reason, &x->key)))
+        return false;
+    return early->id ? early->id == x->who.id
+                     : early->name[0] &&
+                           is_named(x, NULL, raw_text(early->there), (struct str){early->name, strlen(early->name)});
 }
 
 /* Adds the survivors of `x` whose events came before. */
 static void add_early(struct deaths *d, struct death *x)
 {
-    for (unsigned i = 0; i < MIN(d->nearly, DEATH_EARLY); i++) {
-        struct death_early *early = &d->early[(d->nearly - MIN(d->nearly, DEATH_EARLY) + i) % DEATH_EARLY];
-        if (early->id != x->who.id || early->heir.node == x->node || x->wall_ns - early->wall_ns > DEATH_SETTLE_NS ||
-            (early->heir.monitor && !exit_reason_same(&early->reason, &x->key)))
+    const unsigned n = MIN(d->nearly, DEATH_EARLY);
+
+    for (unsigned i = d->nearly - n; i < d->nearly; i++) {
+        struct death_early *early = &d->early[i % DEATH_EARLY];
+        if (!early_is_of(early, x))
             continue;
         add_heir(x, &early->heir, early->wall_ns);
         early->id = 0;
+        early->name[0] = 0;
     }
 }
 
@@ -477,7 +514,7 @@ static void on_away_unlinked(struct deaths *d, const struct event *e, struct lif
             add_heir(x, &heir, e->wall_ns);
             return;
         }
-    keep_early(d, away.id, &heir, e, NULL);
+    keep_early(d, &heir, e, away.id, (struct str){"", 0}, (struct str){"", 0}, NULL);
 }
 
 /*
@@ -522,18 +559,6 @@ static void on_linked(struct deaths *d, const struct event *e)
         lives_link(&d->lives, l, other);
 }
 
-/* Returns the newest exit of a process with this name on the node. `node` NULL: on the node with the name `there`. */
-static struct death *named_exit(struct deaths *d, const struct event_node *node, struct raw there, struct str name)
-{
-    struct death *x = d->newest;
-
-    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
-        if ((node ? x->node == node : str_same(safe_view(x->node->name), raw_view(there))) && x->who.name_len &&
-            str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name))
-            return x;
-    return NULL;
-}
-
 /*
  * Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. If the event of the exit of a process of
  * another node has not come yet, keeps the survivor.
@@ -549,19 +574,26 @@ static struct death *monitored_exit(struct deaths *d, const struct event *e, con
 
     if (wire_pid(object, &id))
         return (l = lives_find(&d->lives, e->node, id)) ? l->death : NULL;
+    const struct exit_reason reason = exit_reason_of(&e->env, wire_skip(object));
+    struct str plain = {"", 0};
+    struct death *x;
     if (remote_pid(object, &away)) {
-        const struct exit_reason reason = exit_reason_of(&e->env, wire_skip(object));
-        struct death *x = remote_exit(d, e->node, away.id, &reason);
-        if (!x) {
-            const struct death_heir heir = heir_of(true, lives_get(&d->lives, e, e->who->id), e);
-            keep_early(d, away.id, &heir, e, &reason);
-        }
-        return x;
+        node = raw_text("");
+        x = remote_exit(d, e->node, away.id, &reason);
+    } else if (wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name) &&
+               wire_atom(&e->env, wire_skip(first), &node)) {
+        away.id = 0;
+        plain = process_name_plain(raw_view(name));
+        x = named_exit(d, NULL, node, plain);
+        x = x && exit_reason_same(&x->key, &reason) ? x : NULL;
+    } else {
+        return NULL;
     }
-    return wire_tuple(object, &arity, &first) == 2 && wire_atom(&e->env, first, &name) &&
-                   wire_atom(&e->env, wire_skip(first), &node)
-               ? named_exit(d, NULL, node, process_name_plain(raw_view(name)))
-               : NULL;
+    if (!x) {
+        const struct death_heir heir = heir_of(true, lives_get(&d->lives, e, e->who->id), e);
+        keep_early(d, &heir, e, away.id, plain, raw_view(node), &reason);
+    }
+    return x;
 }
 
 /* Handles {'DOWN', Reference, process, Object, Reason}. A process can choose another first element than 'DOWN'. */

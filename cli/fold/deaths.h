@@ -101,7 +101,8 @@ struct death_order {
 
 /* A process that has survived the exit of a process of another node, whose event has not come yet. */
 struct death_early {
-    uint64_t id; /* of the process that exits; 0: none */
+    uint64_t id;                /* of the process that exits; 0: the name is known */
+    char name[256], there[512]; /* the name of that process, and its node; "": none */
     struct death_heir heir;
     int64_t wall_ns;
     struct exit_reason reason; /* of a 'DOWN' */

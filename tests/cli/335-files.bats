@@ -47,8 +47,10 @@ work='work:ask(w, fun() -> work:fac(3), work:caught(error, oops), work:one(1), w
     assert_equal "$output" ''
     run tail -n 1 a.svg
     assert_output '</svg>'
-    run grep -c 'work:fac/1' a.svg
-    assert_output 2 # the function and the expression
+    run grep -c '"work:fac/1"' a.svg
+    assert_output 1 # the name of the function in the data
+    run grep -c '<text [^>]*>work:fac/1</text>' a.svg
+    assert_output 6 # the frames that are shown without a script
     trace --as sequence -o a.html 'send(_, {ping, _, _})' 'recv({ping, _, _})'
     on_node 'work:ask(w, fun() -> work:ping_pong(3) end)'
     trace_end TERM
