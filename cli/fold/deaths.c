@@ -395,7 +395,7 @@ static struct death *new_death(struct deaths *d, struct life *l, const struct ev
 }
 
 /* Returns true if the process had this name on the node. `node` NULL: on the node with the name `there`. */
-static bool is_named(const struct death *x, const struct event_node *node, struct raw there, struct str name)
+static bool has_name(const struct death *x, const struct event_node *node, struct raw there, struct str name)
 {
     return (node ? x->node == node : str_same(safe_view(x->node->name), raw_view(there))) && x->who.name_len &&
            str_same(process_name_plain(safe_view(tracee_safe_name(&x->who))), name);
@@ -406,7 +406,7 @@ static struct death *named_exit(struct deaths *d, const struct event_node *node,
     struct death *x = d->newest;
 
     for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
-        if (is_named(x, node, there, name))
+        if (has_name(x, node, there, name))
             return x;
     return NULL;
 }
@@ -456,7 +456,7 @@ static bool early_is_of(const struct death_early *early, const struct death *x)
         return false;
     return early->id ? early->id == x->who.id
                      : early->name[0] &&
-                           is_named(x, NULL, raw_text(early->there), (struct str){early->name, strlen(early->name)});
+                           has_name(x, NULL, raw_text(early->there), (struct str){early->name, strlen(early->name)});
 }
 
 /* Adds the survivors of `x` whose events came before. */
