@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../ground/utf8.h"
+#include "tls.h"
 
 #define HEARD_MAX 2048
 #define RESET_MS 250     /* most time to wait for a reset of the connection: enough for a round trip */
@@ -365,6 +366,7 @@ void handshake_prepare(void)
     if (done)
         return;
     done = true;
+    tls_begin();
     unsetenv("EI_TRACELEVEL");
     unsetenv("ERL_DEBUG_DIST");
     ei_init();

@@ -11,6 +11,7 @@
 #include "../ground/mem.h"
 #include "../ground/thread.h"
 #include "handshake.h"
+#include "tls.h"
 
 #define TEXTS 8
 
@@ -57,6 +58,7 @@ static void *at_work(void *data)
     struct knock *k = data;
 
     k->ok = node_connect(&k->target, &k->conn, &k->why);
+    tls_end_thread();
     while (write(k->ready[1], "", 1) < 0 && errno == EINTR)
         ;
     knock_let_go(k);

@@ -87,6 +87,16 @@ static bool tls_load(SSL_CTX *ctx, const struct tls_options *o, struct err *e)
     return !o->cert || load_own(ctx, o, e);
 }
 
+void tls_begin(void)
+{
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+}
+
+void tls_end_thread(void)
+{
+    OPENSSL_thread_stop();
+}
+
 struct tls_config *tls_config_new(const struct tls_options *o, struct err *e)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_client_method());

@@ -25,6 +25,13 @@ struct tls_options {
 struct tls_config; /* the contents of the files, and what to verify */
 struct tls;        /* the TLS of one connection; does not own the socket */
 
+/*
+ * Prepares OpenSSL. At exit it would free what threads that are still connecting use, so it must not: call this before
+ * any other use.
+ */
+void tls_begin(void);
+void tls_end_thread(void); /* frees what OpenSSL keeps for the calling thread */
+
 /* Loads the files. On failure returns NULL and sets *e to a whole sentence. */
 struct tls_config *tls_config_new(const struct tls_options *o, struct err *e);
 void tls_config_free(struct tls_config *c);
