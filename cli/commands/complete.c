@@ -661,7 +661,7 @@ static void offer_words(const struct editor *l, const char *current, struct buf 
         for (const struct carried *c = carried; c->name; c++)
             if (strstr(c->name, ".recipe"))
                 offer_line(ret, current, "%.*s", (int)(strlen(c->name) - 7), c->name);
-    } else if (l->cmd == &cmd_why) {
+    } else if (l->cmd == &cmd_why || l->cmd == &cmd_died) {
         offer_registered(l, current, ret);
     } else if (cmd_takes_expressions(l->cmd)) {
         offer_expression(l, current, ret);

@@ -774,8 +774,9 @@ END
 @test "completion offers the registered names of processes" {
     # The names of a slow node are there for a later completion.
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR
-    offered() { [[ $(timeout 60 "$ETRACE_BIN" __complete why -n "$NODE" kernel_su) == kernel_sup ]]; }
-    until_true 60 offered
+    offered() { [[ $(timeout 60 "$ETRACE_BIN" __complete "$@" -n "$NODE" kernel_su) == kernel_sup ]]; }
+    until_true 60 offered why
+    until_true 60 offered died
 }
 
 @test "mistakes are reported" {
