@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "recordings.h"
 #include "../trace/exprs.h"
+#include "../trace/outcome.h"
 #include "../trace/assertions.h"
 #include "../trace/outputs.h"
 #include "../fold/death_choice.h"
@@ -225,6 +226,8 @@ static int replay_recordings(struct ctx *ctx, const struct texts *paths, const s
         begin_ahead(&r);
         status = feed_pipeline(ctx, &r, p, &outputs);
         pipeline_end(p);
+        if (!status)
+            outcome_rejections(ctx, p);
         status = assertions_status(&assertions, ctx, status);
         status = outputs_flush(&outputs, ctx, status);
     } else {

@@ -930,6 +930,7 @@ static bool add_condition(struct maker *m, struct ast *n, struct ptrs *ret)
     if (!w || !check_is_test(m, w, n))
         return false;
     w->unknown = m->k->met_unknown;
+    w->text = (struct str){arena_strndup(m->a, m->k->c->text.at + n->from, n->len), n->len};
     ptrs_add(ret, m->a, w);
     return true;
 }

@@ -164,6 +164,7 @@ struct where {
     size_t count;
     const struct where *tail;
     size_t from, len; /* the place of the expression in the text */
+    struct str text;  /* a condition of a conjunction: the condition as written */
 };
 
 /* Returns the PROPERTY_NEEDS_ bits and PROPERTY_AROUND of the properties that the filter reads. */

@@ -7,17 +7,19 @@
 #include "../ground/mem.h"
 #include "../views/line.h"
 #include "regex.h"
+#include "rejections.h"
 #include "where.h"
 
 struct pattern {
     struct regex *regex;
-    bool invert;
+    const struct grep *grep;
 };
 
 struct filter {
     struct pattern *patterns;
     size_t npatterns;
     struct wheres *wheres;
+    struct rejections *rejections;
     bool any_where;
     const struct where *const *extra;
     size_t nextra;
@@ -32,11 +34,13 @@ static bool require_events(const struct where *w, struct err *e)
 }
 
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
-                          const struct spec *const *specs, size_t nspecs, enum terms_style style, struct err *e)
+                          const struct spec *const *specs, size_t nspecs, enum terms_style style,
+                          struct rejections *rejections, struct err *e)
 {
     struct filter *f = mem_zalloc(sizeof(*f));
 
     f->style = style;
+    f->rejections = rejections;
     f->extra = wheres;
     f->nextra = nwheres;
     f->any_where = nwheres > 0;
@@ -53,7 +57,7 @@ struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct 
     for (size_t i = 0; i < ngreps && good; i++) {
         struct regex *r = regex_new((struct str){greps[i].regex, strlen(greps[i].regex)}, e);
         if ((good = r != NULL))
-            f->patterns[f->npatterns++] = (struct pattern){r, greps[i].invert};
+            f->patterns[f->npatterns++] = (struct pattern){r, &greps[i]};
     }
     if (good)
         return f;
@@ -106,11 +110,15 @@ static enum filter_verdict by_patterns(struct filter *f, const struct event *e)
     }
     for (size_t i = 0; i < f->npatterns; i++) {
         const struct pattern *p = &f->patterns[i];
-        bool found = regex_finds(f, p->regex, &f->line, !p->invert) ||
-                     (call && regex_finds(f, p->regex, &f->call_line, !p->invert));
-        if (found == p->invert) {
-            if (found || !e->expects_return)
+        const bool invert = p->grep->invert;
+        bool found =
+            regex_finds(f, p->regex, &f->line, !invert) || (call && regex_finds(f, p->regex, &f->call_line, !invert));
+        if (found == invert) {
+            if (found || !e->expects_return) {
+                if (!f->rejections->passed)
+                    rejections_add_grep(f->rejections, p->grep, e);
                 return FILTER_FAIL;
+            }
             v = FILTER_LATER; /* the line of the result may match */
         }
     }
@@ -139,6 +147,15 @@ static enum filter_verdict better_verdict(enum filter_verdict a, enum filter_ver
     return FILTER_FAIL;
 }
 
+static enum filter_verdict by_condition(struct filter *f, const struct event *e, const struct where *condition)
+{
+    const enum filter_verdict v = where_holds(f->wheres, condition, e);
+
+    if (v == FILTER_FAIL && !f->rejections->passed)
+        rejections_add(f->rejections, f->wheres, condition, e);
+    return v;
+}
+
 enum filter_verdict filter_spec(struct filter *f, const struct event *e, const struct spec *spec)
 {
     enum filter_verdict v = spec && spec->nparts ? FILTER_FAIL : FILTER_PASS;
@@ -146,7 +163,7 @@ enum filter_verdict filter_spec(struct filter *f, const struct event *e, const s
     for (size_t i = 0; spec && i < spec->nparts && v != FILTER_PASS; i++)
         v = better_verdict(v, filter_spec(f, e, spec->parts[i]));
     for (size_t i = 0; spec && i < spec->nwhere && v != FILTER_FAIL; i++)
-        v = worse_verdict(v, where_holds(f->wheres, spec->where[i], e));
+        v = worse_verdict(v, by_condition(f, e, spec->where[i]));
     return v;
 }
 
@@ -155,12 +172,13 @@ enum filter_verdict filter_event(struct filter *f, const struct event *e, const 
     enum filter_verdict v = filter_spec(f, e, spec);
 
     for (size_t i = 0; i < f->nextra && v != FILTER_FAIL; i++)
-        v = worse_verdict(v, where_holds(f->wheres, f->extra[i], e));
+        v = worse_verdict(v, by_condition(f, e, f->extra[i]));
     if (v != FILTER_FAIL)
         v = worse_verdict(v, by_patterns(f, e));
-    if (v != FILTER_UNKNOWN)
+    f->undecided += v == FILTER_UNKNOWN;
+    if (v == FILTER_FAIL || v == FILTER_LATER)
         return v;
-    f->undecided++;
+    f->rejections->passed = true;
     return FILTER_PASS;
 }
 

@@ -22,9 +22,15 @@ enum filter_verdict {
 
 struct filter;
 
-/* Borrows the texts of the greps and the expressions. Returns NULL and sets *e on failure. */
+struct rejections;
+
+/*
+ * Borrows the greps, the expressions, and the rejections, to which it adds the events that it rejects. Returns NULL and
+ * sets *e on failure.
+ */
 struct filter *filter_new(const struct grep *greps, size_t ngreps, const struct where *const *wheres, size_t nwheres,
-                          const struct spec *const *specs, size_t nspecs, enum terms_style style, struct err *e);
+                          const struct spec *const *specs, size_t nspecs, enum terms_style style,
+                          struct rejections *rejections, struct err *e);
 void filter_free(struct filter *f);
 
 bool filter_is_empty(const struct filter *f); /* returns true if there are no conditions, so that every event passes */

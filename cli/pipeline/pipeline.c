@@ -17,6 +17,7 @@
 #include "grouping.h"
 #include "probes.h"
 #include "recorded_specs.h"
+#include "rejections.h"
 
 #define FILTER_ERRORS 1000        /* the pipeline fails if regular expressions exceed their limits more often */
 #define FLUSH ((size_t)256 << 10) /* a view's output is passed on as soon as it has this many bytes */
@@ -56,6 +57,7 @@ struct pipeline {
     struct combos *combos;
     struct pairing *calls;
     struct filter *filter; /* NULL: every event passes */
+    struct rejections rejections;
     struct grouping *grouping;
     struct counts counts;
     enum pipeline_input input;
@@ -140,7 +142,8 @@ static bool use_specs(struct pipeline *p, const struct spec *const *specs, size_
 
     if (!grouping_specs(p->grouping, specs, replaces ? 0 : n, e) || !tables_sort(p, e))
         return false;
-    struct filter *filter = filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, e);
+    struct filter *filter =
+        filter_new(p->o.greps, p->o.ngreps, p->o.wheres, p->o.nwheres, specs, n, p->style, &p->rejections, e);
 
     if (!filter)
         return false;
@@ -176,6 +179,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     for (size_t i = 0; i < o->nviews; i++)
         if (o->views[i].look.terms != TERMS_JSON)
             p->style = o->views[i].look.terms;
+    p->rejections.style = p->style;
     p->calls = pairing_new(&(struct pairing_options){
         .max = o->max_calls,
         .keep_bytes = o->max_kept,
@@ -206,6 +210,7 @@ void pipeline_free(struct pipeline *p)
     probes_free(p->probes);
     combos_free(p->combos);
     filter_free(p->filter);
+    rejections_release(&p->rejections);
     grouping_free(p->grouping);
     funs_release(&p->funs);
     buf_release(&p->text);
@@ -782,6 +787,15 @@ const struct totals *pipeline_totals(struct pipeline *p)
     t->undecided = p->filter ? filter_undecided(p->filter) : 0;
     t->groups = grouping_tables(p->grouping, &t->ngroups);
     return t;
+}
+
+bool pipeline_rejection(const struct pipeline *p, size_t index, struct buf *to)
+{
+    bool some = false;
+
+    for (size_t i = 0; i < p->counts.nnodes; i++)
+        some = some || p->counts.hidden[i].there > 0;
+    return !p->counts.totals.shown && rejections_put(&p->rejections, index, some, to);
 }
 
 uint64_t pipeline_number(const struct pipeline *p)

@@ -148,6 +148,12 @@ bool pipeline_end(struct pipeline *p);
  * node.
  */
 const struct totals *pipeline_totals(struct pipeline *p);
+/*
+ * If no event was shown, appends a sentence that says which condition has rejected events, and how near they came.
+ * index: 0, 1, … for each such condition. Returns false if there are no more. No sentence is about events that the node
+ * has rejected.
+ */
+bool pipeline_rejection(const struct pipeline *p, size_t index, struct buf *to);
 /* Returns event.number of the last event, shown or not. The numbers also count events before a restored checkpoint. */
 uint64_t pipeline_number(const struct pipeline *p);
 /* Returns true if an event has matched this spec. Also returns true if this is unknown, because a node counts calls. */

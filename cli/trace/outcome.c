@@ -136,3 +136,14 @@ void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, con
         if (advice[i] && lost_for(t->lost, i))
             ctx_say(ctx, "lost (%s): %s", event_losses[i], advice[i]);
 }
+
+void outcome_rejections(struct ctx *ctx, const struct pipeline *p)
+{
+    struct buf b = {0};
+
+    for (size_t i = 0; pipeline_rejection(p, i, &b); i++) {
+        ctx_say(ctx, "%s", buf_cstr(&b));
+        buf_clear(&b);
+    }
+    buf_release(&b);
+}

@@ -6,7 +6,7 @@
 #ifndef ETRACE_OUTCOME_H
 #define ETRACE_OUTCOME_H
 
-#include "../views/sink.h"
+#include "../pipeline/pipeline.h"
 #include "ctx.h"
 
 void outcome_node(struct ctx *ctx, const struct totals_node *n); /* prints the line for one of several nodes */
@@ -16,5 +16,8 @@ void outcome_node(struct ctx *ctx, const struct totals_node *n); /* prints the l
  * live_session_end().
  */
 void outcome_trace(struct ctx *ctx, const struct totals *t, int64_t took_ms, const char *end);
+
+/* If no event was shown, says which conditions have rejected events, and how near the events came. */
+void outcome_rejections(struct ctx *ctx, const struct pipeline *p);
 
 #endif

@@ -4,6 +4,7 @@
 
 load ../lib/assert
 load ../lib/live
+bats_require_minimum_version 1.5.0
 
 setup_file() { live_share calls; }
 teardown_file() { live_end; }
@@ -260,6 +261,42 @@ called_again() {
     # The recording of such a trace has the same views.
     traced --json 'work:one(N) when N > 2' -- 'work:one(1)'
     assert_equal "$(json_of notice .tag)" ''
+}
+
+# bats test_tags=each
+@test "a trace whose events are all filtered says which condition rejected them, and the nearest value" {
+    local took='[0-9.]+[nmu]?s$'
+    says() { assert_regex "$talk" "etrace: $1"; }
+    traced --as tree 'work:slow/1 -> return where dur > 1min' -- 'work:slow(1), work:slow(40)'
+    assert_success
+    says "'dur > 1min' rejected 2 results: the longest took [4-9][0-9.]*ms$"
+    traced --as tree -e '1ns > dur' 'work:one/1 -> return' -- 'work:loop(5)'
+    says "'1ns > dur' rejected 5 results: the shortest took $took"
+    traced 'work:one(N) where N > 7 and N < 9' -- 'work:loop(5)'
+    says "'N > 7' rejected 5 calls: the largest was 5$"
+    traced 'work:one(N) where N < 0' -- 'work:one(4), work:one(3.5), work:one(a)'
+    says "'N < 0' rejected 3 calls: the smallest was 3.5$"
+    traced -e 'size > 1MB' 'send(_, {71, _})' -- 'self() ! {71, 1}'
+    says "'size > 1MB' rejected 1 message: the largest was [0-9]+ bytes$"
+    traced -e 'args[1] =:= 7 and size > 0' work:one/1 -- 'work:one([{password, secret}]), work:one(8)'
+    says "'args\\[1] =:= 7' rejected 2 calls, such as <[0-9.]+>.* call work:one\\(\\[\\{password,'\\*REDACTED\\*'\\}]\\)$"
+    traced -g nobody work:one/1 -- 'work:loop(2)'
+    says "--grep 'nobody' rejected 2 calls, such as <[0-9.]+>.* call work:one\\(2\\)$"
+    traced --as tree 'work:one/1 -> return where ret = {error, _}' -- 'work:one(x)'
+    says "'ret = \\{error, _}' rejected 1 result, such as <[0-9.]+>.* return work:one/1 = x"
+    # Each probe has its conditions.
+    traced 'work:one(N) where N > 9' 'work:one(M) where M > 8' -- 'work:one(1)'
+    says "'N > 9' rejected 1 call: the largest was 1"$'\n'
+    says "'M > 8' rejected 1 call: the largest was 1$"
+    # etrace says nothing if there is an event, or if it does not know.
+    for how in '-e args[1]>1' '-e dur>0ns' '-e ret==x'; do
+        # shellcheck disable=SC2086
+        traced $how 'work:one/1 -> return' -- 'work:one(2)'
+        refute_regex "$talk" 'rejected'
+    done
+    traced -o "$BATS_TEST_TMPDIR/x.etr" 'work:one/1' -- 'work:loop(3)'
+    run -0 --separate-stderr "$ETRACE_BIN" replay "$BATS_TEST_TMPDIR/x.etr" -e 'args[1] > 3'
+    assert_equal "$stderr" "etrace: 'args[1] > 3' rejected 3 calls: the largest was 3"
 }
 
 # bats test_tags=long
