@@ -193,6 +193,7 @@
 %%     {budget, N}: reject calls beyond N a second early, without counting them as lost. no_budget: do not.
 %%     ask: count the calls that come to a match specification or a program, up to a thousand, until `early`. asked ->
 %%         the number of these calls.
+%%     times -> {Least, Most} | none: the shortest and the longest duration in ns that the filter has tested.
 %%     spent -> {calls that the budget admitted, calls that it rejected}, of all sessions. Clears bit 64 of the status.
 %%     worked -> processor time of the calling thread in ns.
 %%     resume: the processes get the flag `call` again, after a pause in which results of open calls were missed.

@@ -73,8 +73,16 @@ tally_took(more, S) -> S;
 tally_took(done, S = #s{last = flush}) -> tally_waits(S#s{tally = idle});
 tally_took(done, S) -> S#s{tally = idle}.
 
+%% Tells the client which durations the filter has tested: a trace that shows nothing says how near they came.
+tally_times(S = #s{tracer = State}) ->
+    case gate(State, times) of
+        none -> S;
+        Times -> meta(S, notice, [times, Times])
+    end.
+
 %% Tells the client, last of all, about the calls that have not returned, with the name of the process.
-tally_waits(S = #s{tracer = State}) ->
+tally_waits(S0 = #s{tracer = State}) ->
+    S = tally_times(S0),
     case gate(State, waits) of
         none -> S;
         {Notice, P} ->

@@ -223,6 +223,15 @@ static ERL_NIF_TERM read_asked(ErlNifEnv *env, const struct words *w)
     return enif_make_uint(env, gate_asked());
 }
 
+static ERL_NIF_TERM read_times(ErlNifEnv *env, const struct words *w)
+{
+    uint64_t least, most;
+    (void)w;
+    if (!verdict_times(&least, &most))
+        return enif_make_atom(env, "none");
+    return enif_make_tuple2(env, enif_make_uint64(env, least), enif_make_uint64(env, most));
+}
+
 /* ---- the budget -------------------------------------------------------------------------------------------------- */
 
 static ERL_NIF_TERM set_budget(ErlNifEnv *env, const struct words *w)
@@ -377,6 +386,7 @@ static const struct verb {
     {"choose", 2, choose_roots, {0}},
     {"ask", 0, count_asked, {0}},
     {"asked", 0, read_asked, {0}},
+    {"times", 0, read_times, {0}},
 
     {"budget", 1, set_budget, {.on = RULE_BUDGET}},
     {"no_budget", 0, set_rules, {.off = RULE_BUDGET}},

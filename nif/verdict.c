@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verdict.h"
 
+#include <stdatomic.h>
+
 #define SLACK_NS 1000 /* the client's duration may differ from ours by this plus 1/SLACK_PART of ours */
 #define SLACK_PART 32
 
@@ -11,6 +13,7 @@ bool verdict_measured;
 enum verdict verdict_sizeless = VERDICT_SHOWS;
 static struct etw_filter_step steps[ETW_FILTER_MOST];
 static struct verdict_programs programs;
+static _Atomic uint64_t least_ns = UINT64_MAX, most_ns;
 
 bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *p)
 {
@@ -26,6 +29,8 @@ bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *
             programs = *p;
         __builtin_memcpy(steps, given, n);
     }
+    atomic_store_explicit(&least_ns, UINT64_MAX, memory_order_relaxed); /* as in note_time() */
+    atomic_store_explicit(&most_ns, 0, memory_order_relaxed);
     verdict_steps = (uint32_t)count;
     verdict_measured = etw_filter_measures(steps, count);
     verdict_sizeless = verdict_call(0, true);
@@ -156,8 +161,30 @@ enum verdict verdict_call_slowly(uint64_t bytes, bool returns)
     return v == LATER ? VERDICT_WAITS : v == YES ? VERDICT_SHOWS : VERDICT_HIDES;
 }
 
+/*
+ * Keeps the shortest and the longest duration. The loads are relaxed, because no other memory depends on these numbers.
+ * An exchange fails only if another thread has changed the number towards ours.
+ */
+static void note_time(uint64_t ns)
+{
+    uint64_t least = atomic_load_explicit(&least_ns, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&most_ns, memory_order_relaxed);
+    while (ns < least && !atomic_compare_exchange_strong(&least_ns, &least, ns))
+        continue;
+    while (ns > most && !atomic_compare_exchange_strong(&most_ns, &most, ns))
+        continue;
+}
+
+bool verdict_times(uint64_t *ret_least_ns, uint64_t *ret_most_ns)
+{
+    *ret_least_ns = atomic_load_explicit(&least_ns, memory_order_relaxed); /* as in note_time() */
+    *ret_most_ns = atomic_load_explicit(&most_ns, memory_order_relaxed);
+    return *ret_least_ns <= *ret_most_ns;
+}
+
 bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end)
 {
+    note_time(ns);
     return value_of(exact_number(bytes), exact_number(ns), end, FAILED) == YES;
 }
 
@@ -168,6 +195,7 @@ bool verdict_result_untimed(const struct verdict_end *end)
 
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end)
 {
+    note_time(ns);
     int64_t known = ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2, slack = known / SLACK_PART + SLACK_NS;
     struct about time = {known > slack ? known - slack : 0, known + slack};
     enum value v = value_of((struct about){0, INT64_MAX}, time, end, FAILED);

@@ -63,6 +63,12 @@ bool verdict_result(uint64_t bytes, uint64_t ns, const struct verdict_end *end);
 bool verdict_result_untimed(const struct verdict_end *end);
 
 /*
+ * Sets the shortest and the longest duration that the filter has tested since it was set. Returns false if it has
+ * tested none.
+ */
+bool verdict_times(uint64_t *ret_least_ns, uint64_t *ret_most_ns);
+
+/*
  * Returns true if the client might show a call that waited, and its result. The caller then sends both, and the client
  * decides. Unlike verdict_result(), this allows for a small difference between the client's duration and ours, and for
  * the unknown size of the result.

@@ -183,7 +183,8 @@ static inline bool event_is_expected(const struct event *e)
     return e->kind == ETW_NOTICE &&
            (wire_is_atom(&e->env, e->terms.at, "limit") || wire_is_atom(&e->env, e->terms.at, "armed") ||
             wire_is_atom(&e->env, e->terms.at, "asked") || wire_is_atom(&e->env, e->terms.at, "waits") ||
-            event_is_resumed(e) || wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
+            wire_is_atom(&e->env, e->terms.at, "times") || event_is_resumed(e) ||
+            wire_is_atom(&e->env, e->terms.at, "snapshot_none") || event_ends_snapshot(e));
 }
 
 static inline bool event_shows_args(const struct event *e)

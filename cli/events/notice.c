@@ -42,6 +42,16 @@ bool notice_waits(const struct event *e, struct notice_waits *ret)
            ret->function.arity <= 255;
 }
 
+bool notice_times(const struct event *e, struct notice_times *ret)
+{
+    const uint8_t *at;
+    uint32_t arity;
+
+    return e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "times") &&
+           wire_tuple(wire_skip(e->terms.at), &arity, &at) == 2 && arity == 2 && wire_int(at, &ret->least_ns) &&
+           wire_int(wire_skip(at), &ret->most_ns);
+}
+
 uint64_t notice_reloads(const struct event *e)
 {
     int64_t omitted;

@@ -34,6 +34,12 @@ struct notice_waits {
 };
 bool notice_waits(const struct event *e, struct notice_waits *ret);
 
+/* The shortest and the longest duration that a node has tested with the filter. */
+struct notice_times {
+    int64_t least_ns, most_ns;
+};
+bool notice_times(const struct event *e, struct notice_times *ret);
+
 /* A notice about the budget of the trace (--overhead). */
 struct notice_overhead {
     int64_t functions;    /* number of functions that are only counted; 0: this is the notice at the end of the trace */

@@ -58,6 +58,7 @@ struct pipeline {
     struct pairing *calls;
     struct filter *filter; /* NULL: every event passes */
     struct rejections rejections;
+    struct notice_times times; /* the durations that all nodes have tested with the filter; least_ns > most_ns: none */
     struct grouping *grouping;
     struct counts counts;
     enum pipeline_input input;
@@ -172,6 +173,7 @@ struct pipeline *pipeline_new(const struct pipeline_options *o, struct err *e)
     struct pipeline *p = mem_zalloc(sizeof(*p));
     p->o = *o;
     p->window = o->window;
+    p->times.least_ns = INT64_MAX;
     funs_init(&p->funs);
     p->order = order_new(&p->funs);
     p->combos = combos_new();
@@ -334,8 +336,22 @@ static void show_call(struct pipeline *p, const struct event *e)
     show_event(p, e);
 }
 
+/* Notes the durations that the nodes have tested, for the conditions of the probes and of the options. */
+static void note_times(struct pipeline *p)
+{
+    if (p->times.least_ns > p->times.most_ns)
+        return;
+    for (size_t i = 0; i < p->nspecs; i++) {
+        const struct spec *s = p->specs[i];
+        rejections_add_times(&p->rejections, s->where, s->nwhere, &p->times);
+        rejections_add_times(&p->rejections, s->keeps, s->nkeeps, &p->times);
+    }
+    rejections_add_times(&p->rejections, p->o.wheres, p->o.nwheres, &p->times);
+}
+
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
+    struct notice_times times;
     struct mfa m;
     int64_t from, us;
 
@@ -347,6 +363,10 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     counts_own_event(&p->counts, &p->funs, e);
     if (e->kind == ETW_ROW)
         group_event(p, e);
+    if (notice_times(e, &times)) {
+        p->times.least_ns = MIN(p->times.least_ns, times.least_ns);
+        p->times.most_ns = MAX(p->times.most_ns, times.most_ns);
+    }
     if (notice_endless(e, &m))
         pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
     if (event_is_resumed(e))
@@ -765,6 +785,7 @@ bool pipeline_end(struct pipeline *p)
     for (unsigned i = 0; i < p->counts.nnodes; i++)
         note_open(p, i);
     pairing_forget(p->calls, -1);
+    note_times(p);
     const struct totals *t = pipeline_totals(p);
     if (p->o.asserts)
         asserts_end(p->o.asserts, t->groups, t->ngroups);

@@ -150,8 +150,8 @@ bool pipeline_end(struct pipeline *p);
 const struct totals *pipeline_totals(struct pipeline *p);
 /*
  * If no event was shown, appends a sentence that says which condition has rejected events, and how near they came.
- * index: 0, 1, … for each such condition. Returns false if there are no more. No sentence is about events that the node
- * has rejected.
+ * index: 0, 1, … for each such condition. Returns false if there are no more. No sentence is about conditions that only
+ * the node has tested, except those on the duration.
  */
 bool pipeline_rejection(const struct pipeline *p, size_t index, struct buf *to);
 /* Returns event.number of the last event, shown or not. The numbers also count events before a restored checkpoint. */

@@ -17,7 +17,7 @@ struct rejection {
     const struct where *condition; /* NULL: `grep` */
     const struct grep *grep;
     enum rejected what; /* REJECTED_EVENTS if the events are of several kinds */
-    uint64_t events;
+    uint64_t events;    /* 0: only the node has rejected events */
     struct buf nearest; /* the encoded number that comes nearest to the constant; empty: none */
     struct buf example; /* the line of the first event without such a number; empty: none */
 };
@@ -125,6 +125,45 @@ void rejections_add_grep(struct rejections *r, const struct grep *grep, const st
 
     count_event(x, e);
     keep_example(x, e, r->style);
+}
+
+/* Returns true if the condition compares the duration with a constant, and fails for this duration. */
+static bool rejects_duration(const struct where *c, int64_t ns)
+{
+    bool up;
+    const struct where *of = compared_value(c, &up);
+
+    if (!of || of->type != WHERE_NAME || of->property != PROPERTY_dur)
+        return false;
+    const int64_t with = c->items[of == c->items[0]]->constant->integer;
+    return (up ? ns < with : ns > with) || (ns == with && (c->fn == FN_GT || c->fn == FN_LT));
+}
+
+static void add_time(struct rejections *r, const struct where *condition, const struct notice_times *times)
+{
+    struct arena a;
+    bool up = false;
+
+    compared_value(condition, &up);
+    const int64_t ns = up ? times->most_ns : times->least_ns;
+    if (!rejects_duration(condition, ns))
+        return;
+    arena_init(&a);
+    struct rejection *x = rejections_find(r, condition, NULL);
+    x->what = x->events ? x->what : REJECTED_RESULTS;
+    keep_nearest(x, value_int(&a, ns), up);
+    arena_release(&a);
+}
+
+void rejections_add_times(struct rejections *r, const struct where *const *conditions, size_t n,
+                          const struct notice_times *times)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct where *c = conditions[i];
+        add_time(r, c, times);
+        for (size_t k = 0; c->type == WHERE_CALL && c->fn == FN_ANDALSO && k < c->count; k++)
+            add_time(r, c->items[k], times);
+    }
 }
 
 /* ---- sentences ---- */

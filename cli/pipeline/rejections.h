@@ -10,6 +10,7 @@
 #ifndef ETRACE_REJECTIONS_H
 #define ETRACE_REJECTIONS_H
 
+#include "../events/notice.h"
 #include "where.h"
 
 struct rejection;
@@ -26,6 +27,13 @@ void rejections_release(struct rejections *r);
 /* Notes that the condition has rejected the event. Borrows the condition. */
 void rejections_add(struct rejections *r, struct wheres *w, const struct where *condition, const struct event *e);
 void rejections_add_grep(struct rejections *r, const struct grep *grep, const struct event *e);
+
+/*
+ * Notes the durations that the nodes have tested. They count for each condition that compares the duration with a
+ * constant and rejects all of them. For the other conditions nobody knows what the nodes have rejected.
+ */
+void rejections_add_times(struct rejections *r, const struct where *const *conditions, size_t n,
+                          const struct notice_times *times);
 
 /*
  * Appends a sentence about one of the conditions. Returns false if there is no such condition. some: the node has

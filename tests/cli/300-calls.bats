@@ -265,13 +265,21 @@ called_again() {
 
 # bats test_tags=each
 @test "a trace whose events are all filtered says which condition rejected them, and the nearest value" {
-    local took='[0-9.]+[nmu]?s$'
+    local took='[0-9.]+[nmu]?s$' long='([4-9][0-9]|[1-9][0-9]{2})(\.[0-9]+)?ms$|[0-9.]+s$' # 40ms or more
     says() { assert_regex "$talk" "etrace: $1"; }
-    traced --as tree 'work:slow/1 -> return where dur > 1min' -- 'work:slow(1), work:slow(40)'
-    assert_success
-    says "'dur > 1min' rejected 2 results: the longest took [4-9][0-9.]*ms$"
-    traced --as tree -e '1ns > dur' 'work:one/1 -> return' -- 'work:loop(5)'
-    says "'1ns > dur' rejected 5 results: the shortest took $took"
+    # The node filters, except for the tree.
+    for how in '' '-c' '--by mfa' '--as tree'; do
+        # shellcheck disable=SC2086 # options without spaces
+        traced $how 'work:slow/1 -> return where dur > 1min' -- 'work:slow(1), work:slow(40)'
+        assert_success
+        says "'dur > 1min' rejected ([0-9]+ )?results: the longest took ($long)"
+        # shellcheck disable=SC2086
+        traced $how -e '1ns > dur' 'work:one/1 -> return' -- 'work:loop(5)'
+        says "'1ns > dur' rejected ([0-9]+ )?results: the shortest took $took"
+    done
+    traced 'work:one/1 inside (work:slow/1 where dur > 1min)' -- 'work:slow(40)'
+    says "'dur > 1min' rejected results: the longest took ($long)"
+    # etrace filters.
     traced 'work:one(N) where N > 7 and N < 9' -- 'work:loop(5)'
     says "'N > 7' rejected 5 calls: the largest was 5$"
     traced 'work:one(N) where N < 0' -- 'work:one(4), work:one(3.5), work:one(a)'

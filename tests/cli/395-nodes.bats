@@ -109,6 +109,25 @@ assert_ordered() { # RECORDING
     diff "$OUT" "$BATS_TEST_TMPDIR/again"
 }
 
+@test "the longest call of all nodes decides whether a condition on the duration has rejected the events" {
+    local condition said=
+    NODES=()
+    node_start a
+    node_start b
+    for condition in '30ms' '1min'; do
+        # shellcheck disable=SC2046
+        begin 2 $(all_of) "timer:sleep(_) -> return where dur > $condition and ret == no"
+        node_eval "${NODES[0]}" 'timer:sleep(1)'
+        node_eval "${NODES[1]}" 'timer:sleep(40)'
+        trace_end
+        assert_equal "$status" 0
+        assert_regex "$talk" '0 events in .* · 4 filtered'
+        said+=$talk
+    done
+    assert_regex "$said" "'dur > 1min' rejected results: the longest took ([4-9][0-9]|[1-9][0-9]{2}|[0-9.]+s)"
+    refute_regex "$said" 'dur > 30ms'
+}
+
 @test "events of three busy nodes form one ordered stream with complete accounts, and replay prints the same" {
     three
     rec=$BATS_TEST_TMPDIR/all.etr

@@ -380,10 +380,24 @@ static void test_hostile(void)
     ok(verdict_set(NULL, 0, NULL) && verdict_call(1, true) == VERDICT_SHOWS, "no steps remove the filter");
 }
 
+static void test_times(void)
+{
+    static const struct verdict_end end = {.class = ETW_CLASSES};
+    uint64_t least, most;
+
+    ok(TAKES(TEST) && !verdict_times(&least, &most), "a new filter has tested no duration");
+    verdict_result(0, 9, &end);
+    verdict_result_may(3, &end);
+    verdict_result(0, 5, &end);
+    ok(verdict_times(&least, &most) && least == 3 && most == 9, "the shortest and the longest duration are kept");
+    verdict_set(NULL, 0, NULL);
+}
+
 int main(void)
 {
     test_same();
     test_decides();
     test_hostile();
+    test_times();
     return tap_end();
 }
