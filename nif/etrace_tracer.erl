@@ -85,7 +85,8 @@
     min,                     % bytes: if the credit leaves less than this for a batch, the owner does not drain
     options, why,            % options of the boot message; why the NIF was not loaded
     armed = none,            % what is traced (tracer_arm.hrl)
-    follow = none,           % the names of -P (tracer_follow.hrl)
+    %% the names of -P, or {lives, Monitor, [Pid]}: a monitored process, and the other selected ones (tracer_follow.hrl)
+    follow = none,
     timer = none,            % the timer of the next self-check
     worker, helper = none,   % the process for long jobs; {Ref, What}: its current job
     next = none,             % {Id, Request}: a request to trace that waits for the worker
@@ -606,6 +607,8 @@ handle({'DOWN', _, _, Pid, _}, S = #s{warden = Warden, namer = Namer, worker = W
         when Pid =:= Warden; Pid =:= Namer; Pid =:= Worker; Pid =:= Asker ->
     there(S), % without the module each replacement would fail at once, again and again
     replace(Pid, S);
+handle({'DOWN', Ref, _, P, _}, S = #s{follow = {lives, Ref, _}}) ->
+    follow_died(P, S);
 handle({'DOWN', _, _, _, _}, S = #s{follow = #follow{}}) ->
     follow(1, S);
 handle({retry, Id, Answer}, S) when is_integer(Id) ->

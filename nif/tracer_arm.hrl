@@ -173,7 +173,7 @@ helped({arm, Id, Request}, {ok, Armed, Answer}, S0) ->
         {Processes, Ports} ->
             unswitched(S, Armed),
             Timer = erlang:start_timer(?CHECK, self(), check),
-            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, (names_begin(Request, S))#s{armed = Armed, timer = Timer, recorded = true}))
+            reply(Id, {ok, Answer#{processes => Processes, ports => Ports}}, announce(last, Request, (names_begin(Request, follow_lives(Request, Armed, S)))#s{armed = Armed, timer = Timer, recorded = true}))
     catch
         throw:Reason -> reply(Id, {error, Reason}, refused(S))
     end;

@@ -5,6 +5,8 @@
 %% … ms, and then once a second. The owner also looks once a second while the process lives, because the name may pass
 %% to another process. Looking a name up takes less than a microsecond. The VM would report a registration only if every
 %% process were traced.
+%%
+%% Processes without a name are not followed, but the owner tells the client when nothing is left to trace.
 
 -record(named, {
     pid,               % the process that has the name | none
@@ -34,6 +36,7 @@ follow_begin(Procs, S0) ->
     end.
 
 follow_end(S = #s{follow = none}) -> S;
+follow_end(S = #s{follow = {lives, Ref, _}}) -> demonitor(Ref, [flush]), S#s{follow = none};
 follow_end(S = #s{follow = #follow{names = Names, timer = Timer}}) ->
     erlang:cancel_timer(Timer),
     [demonitor(Ref, [flush]) || #named{monitor = Ref} <- maps:values(Names), Ref =/= none],
@@ -49,8 +52,8 @@ follow_monitor(none, N) -> N#named{pid = none, monitor = none};
 follow_monitor(P, N) -> N#named{pid = P, monitor = monitor(process, P)}.
 
 %% Returns #{Name => Pid | none}.
-follow_pids(#s{follow = none}) -> #{};
-follow_pids(#s{follow = #follow{names = Names}}) -> maps:map(fun(_, #named{pid = P}) -> P end, Names).
+follow_pids(#s{follow = #follow{names = Names}}) -> maps:map(fun(_, #named{pid = P}) -> P end, Names);
+follow_pids(_) -> #{}.
 
 %% Replaces the names in a selection by their processes.
 follow_whom(Procs, S) ->
@@ -97,6 +100,21 @@ follow_trace(P, S = #s{armed = {count, Counters, Request}}) ->
 
 follow_flags(P, Request, Flags, S) ->
     flags(Request#{flags := Flags, port_flags => [], seq_trace => false}, #armed{whom = {[P], []}}, S).
+
+%% Watches processes that were selected one by one, if nothing else can make an event: the client learns when the last
+%% one has exited. Monitors one of them at a time, because an application may have very many.
+follow_lives(#{flags := Flags}, #armed{whom = {[P | Procs], []}, system = none, effects = #{switched := []}}, S = #s{follow = none})
+        when is_pid(P) ->
+    case [F || F <- inherited(#{flags => Flags}), F =/= silent] of
+        [] -> follow_life(P, Procs, S);
+        _ -> S
+    end;
+follow_lives(_, _, S) -> S.
+
+follow_life(P, Procs, S) -> S#s{follow = {lives, monitor(process, P), Procs}}.
+
+follow_died(_, S = #s{follow = {lives, _, [P | Procs]}}) -> follow_life(P, Procs, S);
+follow_died(P, S) -> meta(S#s{follow = none}, notice, [exited, P]).
 
 %% Returns the processes that the client does not know yet, with their names as text, for the answer to {read, …}.
 follow_moved(S = #s{follow = F = #follow{moved = Moved = [_ | _]}}) ->

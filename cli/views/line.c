@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "line.h"
 
+#include "../erlang/wire_order.h"
 #include "../events/info.h"
 #include "../events/names.h"
 #include "../events/notice.h"
@@ -428,8 +429,8 @@ static void put_snapshot(struct buf *to, const struct event *e)
 }
 
 /*
- * Prints the notices `restarted` {Name, Pid} and `exited` Name, which are about the processes of -P. Returns false for
- * any other notice.
+ * Prints the notices `restarted` {Name, Pid} and `exited` Name, which are about the processes of -P, and `exited` Pid,
+ * which is about the last one of them. Returns false for any other notice.
  */
 static bool put_followed(struct buf *to, const struct event *e, const struct printer *p)
 {
@@ -437,8 +438,10 @@ static bool put_followed(struct buf *to, const struct event *e, const struct pri
     uint32_t arity;
 
     if (wire_is_atom(&e->env, e->terms.at, "exited")) {
+        const bool last = wire_class(at) == WIRE_PID;
+        buf_puts(to, last ? "process " : "");
         p->term(to, &e->env, at);
-        buf_puts(to, LINE_EXITED);
+        buf_puts(to, last ? " has exited: nothing is left to trace" : LINE_EXITED);
         return true;
     }
     if (!wire_is_atom(&e->env, e->terms.at, "restarted") || wire_tuple(at, &arity, &at) != 2 || arity != 2)

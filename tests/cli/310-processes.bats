@@ -123,6 +123,39 @@ again() { # NAME
     on_node "[work:stop(P) || P <- processes(), P =/= whereis(w), {current_function, {work, serve, 0}} =:= process_info(P, current_function)]"
 }
 
+# bats test_tags=each
+@test "etrace says when the last of the chosen processes has exited, and only then" {
+    local first second how
+    first=$(node_eval "$NODE" 'begin work:worker(first), whereis(first) end')
+    second=$(node_eval "$NODE" 'begin work:worker(second), whereis(second) end')
+    trace -P "$first" -P "$second" work:one/1
+    on_node 'work:stop(first)'
+    on_node 'work:ask(second, fun() -> work:one(still) end)'
+    until_true 20 grep -q 'one(still)' "$OUT" || fail 'no event'
+    refute says 'nothing is left to trace'
+    on_node 'work:stop(second)'
+    until_true 20 says "process $second has exited: nothing is left to trace" || fail 'no message'
+    trace_end
+    assert_success
+    # A process that is spawned, that gets a name, or that is new, may still make events.
+    for how in '--follow -P named' '-P named -P new'; do
+        on_node 'work:worker(named)'
+        # shellcheck disable=SC2086
+        trace --json ${how//named/$(node_eval "$NODE" 'whereis(named)')} work:one/1
+        on_node 'work:stop(named)'
+        trace_end
+        assert_success
+        assert_equal "$(json_of notice .tag)" ''
+    done
+    on_node 'work:worker(named)'
+    trace --json -P "$(node_eval "$NODE" 'whereis(named)')" work:one/1
+    on_node 'work:stop(named)'
+    until_true 20 says 'nothing is left to trace' || fail 'no message with --json'
+    trace_end
+    assert_success
+    assert_equal "$(json_of notice '.tag + " " + .info' | cut -d '<' -f 1)" 'exited '
+}
+
 # bats test_tags=long
 @test "views, roots and budgets follow a name" {
     on_node 'work:worker(named)'
