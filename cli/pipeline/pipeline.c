@@ -810,13 +810,23 @@ const struct totals *pipeline_totals(struct pipeline *p)
     return t;
 }
 
+/* Returns true if a node has filtered events, so that the pipeline has not seen them. */
+static bool node_filters(const struct pipeline *p)
+{
+    for (size_t i = 0; i < p->counts.nnodes; i++)
+        if (p->counts.hidden[i].there > 0)
+            return true;
+    return false;
+}
+
 bool pipeline_rejection(const struct pipeline *p, size_t index, struct buf *to)
 {
-    bool some = false;
+    return !p->counts.totals.shown && rejections_put(&p->rejections, index, node_filters(p), to);
+}
 
-    for (size_t i = 0; i < p->counts.nnodes; i++)
-        some = some || p->counts.hidden[i].there > 0;
-    return !p->counts.totals.shown && rejections_put(&p->rejections, index, some, to);
+bool pipeline_is_silent(const struct pipeline *p, size_t spec)
+{
+    return !pipeline_answered(p, spec) && !node_filters(p);
 }
 
 uint64_t pipeline_number(const struct pipeline *p)

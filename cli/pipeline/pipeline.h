@@ -158,6 +158,8 @@ bool pipeline_rejection(const struct pipeline *p, size_t index, struct buf *to);
 uint64_t pipeline_number(const struct pipeline *p);
 /* Returns true if an event has matched this spec. Also returns true if this is unknown, because a node counts calls. */
 bool pipeline_answered(const struct pipeline *p, size_t spec);
+/* Returns true if it is known that no event has matched this spec. */
+bool pipeline_is_silent(const struct pipeline *p, size_t spec);
 
 /* See order_waiting() and order_holds_up(). */
 uint64_t pipeline_waiting(const struct pipeline *p, unsigned node);

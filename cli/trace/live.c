@@ -147,10 +147,11 @@ static void say_summary(struct live *l)
                 (unsigned long long)t->undecided, PLURAL(t->undecided));
     outcome_trace(l->ctx, t, live_has_begun(l) ? (l->stopped_at ? l->stopped_at : loop_now()) - l->begun_at : -1,
                   live_session_end(l, t));
-    if (!l->o->what->builtin)
-        outcome_rejections(l->ctx, l->pipeline);
+    if (l->o->what->builtin)
+        return;
+    outcome_rejections(l->ctx, l->pipeline);
     if (live_has_begun(l) && l->exprs.count && !live_any_fallback(l))
-        matches_say_nothing(&l->matches, l->ctx, t, l->o->what->procs.count, l->o->unmatched);
+        matches_say_silent(&l->matches, l->ctx, l->merge.pipeline, t, l->o->what->procs.count, l->o->unmatched);
 }
 
 /* ---- streaming ---- */

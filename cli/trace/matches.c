@@ -8,6 +8,8 @@
 #include "../events/process_name.h"
 #include "../ground/mem.h"
 
+#define SILENT_MOST 8 /* most expressions that the lines about expressions without events name */
+
 void matches_release(struct matches *m)
 {
     free(m->missing);
@@ -87,23 +89,31 @@ static void put_functions(const struct matches *m, struct buf *to)
         }
 }
 
-void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct totals *t, bool some_processes,
-                         struct buf *ret_unmatched)
+/* Returns true if the counts are complete, so that an event that is not there did not happen. */
+static bool knows_all(const struct totals *t)
 {
     uint64_t lost = 0;
-    bool calls = false;
 
     for (size_t i = 0; i < ETW_LOSSES; i++)
         lost += t->lost[i];
+    return t->complete && !t->missing && !lost && !t->untraced.calls && !t->untraced.unknown && !t->reloads;
+}
+
+/* Returns true if all expressions are about calls, anywhere, and one of them selected a function. */
+static bool traces_calls_only(const struct matches *m)
+{
+    bool any = false;
+
     for (size_t i = 0; i < m->exprs->count; i++) {
         if (m->exprs->specs[i]->kind != SPEC_CALL || m->exprs->specs[i]->root)
-            return;
-        calls = calls || !m->missing || !m->missing[i].status;
+            return false;
+        any = any || !m->missing || !m->missing[i].status;
     }
-    if (t->seen || t->missing || lost || t->untraced.calls || t->untraced.unknown || t->reloads || !t->complete ||
-        !calls)
-        return;
-    const char *who = some_processes ? " by the selected processes" : "";
+    return any;
+}
+
+static void say_calls(const struct matches *m, struct ctx *ctx, const struct totals *t, const char *who)
+{
     if (!t->asked && m->loaded.len)
         ctx_say(ctx, "no traced function was called%s; not loaded before the trace: %.*s", who, (int)m->loaded.len,
                 (const char *)m->loaded.data);
@@ -113,6 +123,60 @@ void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct 
         ctx_say(ctx, "the traced functions were called %s%llu time%s%s, but no call matched",
                 t->asked < ETW_ASKED_MOST ? "" : "at least ", (unsigned long long)MIN(t->asked, ETW_ASKED_MOST),
                 PLURAL(t->asked), who);
-    if (t->asked && ret_unmatched)
-        put_functions(m, ret_unmatched);
+}
+
+/* Returns true if the client knows which calls the selectors select. Only the node knows applications, for example. */
+static bool is_exact(const struct spec *s)
+{
+    for (size_t i = 0; i < s->nselectors; i++)
+        if (s->selectors[i].module.how > SEL_GLOB || s->selectors[i].function.how > SEL_GLOB)
+            return false;
+    return true;
+}
+
+/*
+ * Returns true if the spec is worth a line because no event matched it. If nothing was seen, that is true for every
+ * spec, and the lines about roots are enough. Otherwise the client must know which spec each event matched.
+ */
+static bool is_silent(const struct matches *m, const struct pipeline *p, size_t i, bool seen)
+{
+    const struct spec *s = m->exprs->specs[i];
+
+    if ((m->missing && m->missing[i].status) || s->inside.len)
+        return false;
+    return !seen || (!s->root && is_exact(s) && pipeline_is_silent(p, i));
+}
+
+/* asked: calls have come to the match specifications. */
+static void say_silent(const struct spec *s, struct ctx *ctx, bool asked, bool some_processes)
+{
+    static const char *const what[] =
+        {[SPEC_CALL] = "call", [SPEC_SEND] = "message", [SPEC_RECV] = "message", [SPEC_EVENT] = "event"};
+
+    if (s->root && !asked)
+        ctx_say(ctx, "the root '%.*s' was not called%s", (int)s->text.len, s->text.at,
+                some_processes ? " by the selected processes" : "");
+    else
+        ctx_say(ctx, "no %s%s matched %s'%.*s'", what[s->kind], some_processes ? " of the selected processes" : "",
+                s->root ? "the root " : "", (int)s->text.len, s->text.at);
+}
+
+void matches_say_silent(const struct matches *m, struct ctx *ctx, const struct pipeline *p, const struct totals *t,
+                        bool some_processes, struct buf *ret_unmatched)
+{
+    size_t silent = 0;
+
+    if (!knows_all(t))
+        return;
+    if (!t->seen && traces_calls_only(m)) {
+        say_calls(m, ctx, t, some_processes ? " by the selected processes" : "");
+        if (t->asked && ret_unmatched)
+            put_functions(m, ret_unmatched);
+        return;
+    }
+    for (size_t i = 0; i < m->exprs->count; i++)
+        if (is_silent(m, p, i, t->seen) && silent++ < SILENT_MOST)
+            say_silent(m->exprs->specs[i], ctx, t->asked, some_processes);
+    if (silent > SILENT_MOST)
+        ctx_say(ctx, "no event matched %zu further expressions", silent - SILENT_MOST);
 }

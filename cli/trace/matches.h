@@ -30,10 +30,10 @@ void matches_put(const struct matches *m, const struct session_node *node, const
  */
 void matches_warn(const struct matches *m, struct ctx *ctx, const struct pipeline *p, const char *hint);
 /*
- * Says why there are no events, if the reason is known: the functions were not called, or no call matched. If no call
- * matched, *ret_unmatched gets the selectors of the functions; NULL: not wanted.
+ * Says which expressions had no event, and why, if that is known: the functions or roots were not called, or no call
+ * matched. If only functions were traced and no call matched, *ret_unmatched gets their selectors; NULL: not wanted.
  */
-void matches_say_nothing(const struct matches *m, struct ctx *ctx, const struct totals *t, bool some_processes,
-                         struct buf *ret_unmatched);
+void matches_say_silent(const struct matches *m, struct ctx *ctx, const struct pipeline *p, const struct totals *t,
+                        bool some_processes, struct buf *ret_unmatched);
 
 #endif

@@ -264,6 +264,38 @@ called_again() {
 }
 
 # bats test_tags=each
+@test "a trace names its expressions that had no event" {
+    silent() { assert_regex "$talk"$'\n' "etrace: $1"$'\n'; }
+    traced work:one/1 work:fac/1 'work:two(_, 7)' 'send(_, {71, _})' -- 'work:one(1), work:two(1, 2)'
+    assert_success
+    silent "no call matched 'work:fac/1'"
+    silent "no call matched 'work:two\\(_, 7\\)'"
+    silent "no message matched 'send\\(_, \\{71, _})'"
+    refute_regex "$talk" "work:one"
+    # An expression whose events are filtered had events.
+    traced 'work:one(N) where N > 9' 'work:two/2' -- 'work:one(1)'
+    silent "'N > 9' rejected 1 call: the largest was 1"
+    silent "no call matched 'work:two/2'"
+    refute_regex "$talk" "matched 'work:one"
+    # There was no event at all.
+    traced 'send(_, {72, _})' '@link' work:one/1 -P w -- 'work:one(1)'
+    silent "no message of the selected processes matched 'send\\(_, \\{72, _})'"
+    silent "no event of the selected processes matched '@link'"
+    silent "no call of the selected processes matched 'work:one/1'"
+    traced 'work:two/2 inside work:one/1' -- 'work:two(1, 2)'
+    silent "the root 'work:one/1' was not called"
+    refute_regex "$talk" "matched"
+    traced 'work:two/2 inside (work:one(N) when N > 2)' -- 'work:one(1)'
+    silent "no call matched the root 'work:one\\(N\\) when N > 2'"
+    # etrace names nothing that it does not know: the node filters, or counts.
+    for how in '-e dur>1min' '-c' '--fallback'; do
+        # shellcheck disable=SC2086 # options without spaces
+        traced $how 'work:one/1 -> return' 'work:two/2 -> return' -- 'work:one(2)'
+        refute_regex "$talk" ' matched'
+    done
+}
+
+# bats test_tags=each
 @test "a trace whose events are all filtered says which condition rejected them, and the nearest value" {
     local took='[0-9.]+[nmu]?s$' long='([4-9][0-9]|[1-9][0-9]{2})(\.[0-9]+)?ms$|[0-9.]+s$' # 40ms or more
     says() { assert_regex "$talk" "etrace: $1"; }
