@@ -35,11 +35,38 @@ STRANGERS='
     }
     # said OPTION...: sets SAID to what etrace says; it must fail.
     said() { SAID=$("$ETRACE_BIN" "$@" 2>&1 </dev/null) && is "$SAID" "a failure" || true; }
-    # got FILE N: the stranger got N answers, and at least one connection.
+    # got FILE N: the stranger got N answers, and at least one connection. Forgets them.
     got() {
         heard() { [[ $(grep -c -e heard -e answered "$1") -gt 0 ]]; }
         await heard "$1"
         is "$1: $(grep -c answered "$1" || true)" "$1: $2"
+        : >"$1"
+    }
+    # completed NODE: completion of a module, a function and a process connects to the stranger and gives it no answer.
+    completed() {
+        local word
+        for word in li lists:s "-P w"; do
+            # shellcheck disable=SC2086
+            is "$("$ETRACE_BIN" __complete trace -n "$1" $word)" ""
+            got heard 0
+        done
+    }
+    # other_host: makes a host of its own, to which only the address 10.9.9.2 leads. `there` runs a command on it.
+    other_host() {
+        unshare --net sleep 1000 &
+        other=$!
+        apart() { [[ $(readlink /proc/$other/ns/net) != "$(readlink /proc/self/ns/net)" ]]; }
+        await apart
+        ip link add v0 type veth peer name v1 netns "$other"
+        ip addr add 10.9.9.1/24 dev v0
+        ip link set v0 up
+        there="nsenter -t $other -n"
+        $there ip link set lo up
+        $there ip addr add 10.9.9.2/24 dev v1
+        $there ip link set v1 up
+        $there setpriv --reuid 65534 --regid 65534 --clear-groups \
+            /usr/bin/python3 stranger.py heard shop 10.9.9.2 4411 "$ERL_EPMD_PORT" &
+        await [ -s heard ]
     }'
 
 @test "a name that another user registered with epmd gets no answer, whatever names it" {
@@ -67,6 +94,8 @@ STRANGERS='
         grep -q "belongs to another user" text
         RELEASE_NODE=shop said trace --reattach lists:seq/2
         got heard 0
+        completed shop
+        completed "shop@$host"
         said trace -n shop --cookie-file given lists:seq/2
         got heard 1'
 }
@@ -107,28 +136,16 @@ STRANGERS='
 
 @test "our own cookie goes to another host only if the user named the host" {
     ALONE_NET=yes alone "$STRANGERS"'
-        # A host of its own, which only the address 10.9.9.2 leads to.
-        unshare --net sleep 1000 &
-        other=$!
-        apart() { [[ $(readlink /proc/$other/ns/net) != "$(readlink /proc/self/ns/net)" ]]; }
-        await apart
-        ip link add v0 type veth peer name v1 netns "$other"
-        ip addr add 10.9.9.1/24 dev v0
-        ip link set v0 up
-        nsenter -t "$other" -n ip link set lo up
-        nsenter -t "$other" -n ip addr add 10.9.9.2/24 dev v1
-        nsenter -t "$other" -n ip link set v1 up
-        nsenter -t "$other" -n setpriv --reuid 65534 --regid 65534 --clear-groups \
-            /usr/bin/python3 stranger.py heard shop 10.9.9.2 4411 "$ERL_EPMD_PORT" &
-        await [ -s heard ]
+        other_host
         # A process names another host, as -p and as the only node.
         vm 65534 -name shop@10.9.9.2 -setcookie of_shop -erl_epmd_port 4411
         said trace -p "$PID" lists:seq/2
         has "$SAID" "it answers, but you did not name its host, so it gets no cookie"
-        # nodes and the completion of names connect to the names that they find.
+        # nodes connects to the names that it finds, and completion to a name that is being typed.
         "$ETRACE_BIN" nodes 10.9.9.2 >text
         grep -q "shop@10.9.9.2 .* it answers, but you did not name its host, so it gets no cookie" text
         got heard 0
+        completed shop@10.9.9.2
         said trace -n shop@10.9.9.2 lists:seq/2
         got heard 1'
 }
