@@ -357,7 +357,7 @@ static bool try_cookies(struct attempt *a, struct node_conn *ret, struct err *e)
         if (ok) {
             snprintf(ret->cookie_from, sizeof ret->cookie_from, "%s", a->cookie->from);
             ret->cookie_open = a->cookie->open;
-            ret->own_cookie = a->cookie->owner == COOKIE_OWN;
+            ret->own_cookie = cookies_is_own(&a->cookies, a->cookie);
         } else if (a->outcome == OUT_HANDSHAKE && a->result == HANDSHAKE_KEPT) {
             cookies_keep(&a->cookies);
         } else if (a->outcome != OUT_HANDSHAKE || a->result != HANDSHAKE_COOKIE) {

@@ -39,7 +39,7 @@ struct node_conn {
     bool found;                   /* host and port of the node are known; valid even if connecting failed */
     char node[NODE_NAME_MAX + 1]; /* the node's name, as the node itself gives it */
     char cookie_from[512];        /* the source of the cookie that the node accepted */
-    bool own_cookie;              /* the accepted cookie is our own (COOKIE_OWN), not one of the node's process */
+    bool own_cookie;              /* the accepted cookie is our own (cookies_is_own) */
     unsigned cookie_open;         /* the mode of the cookie's file if other users can access it, else 0 */
     long ospid;                   /* the node's process if -p named a process that only started the node; else 0 */
     struct node_pid self;         /* our pid, to which the node sends messages; the node chose our node name in it */

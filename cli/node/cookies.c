@@ -430,6 +430,26 @@ void cookies_end(struct cookies *s)
         cookie_wipe(&s->tried[i]);
 }
 
+static bool cookies_has_text(struct cookie *own, const char *text)
+{
+    return !strcmp(own->text, text) || (cookie_narrow(own) && !strcmp(own->text, text));
+}
+
+bool cookies_is_own(struct cookies *s, const struct cookie *c)
+{
+    bool own = c->owner == COOKIE_OWN;
+
+    for (size_t i = 0; i < ARRAY_LEN(sources) && !own && !s->file && !s->ssh; i++) {
+        struct cookie other;
+        struct err ignored;
+        if (sources[i].owner == COOKIE_OWN && sources[i].read(s, &other, &ignored) > 0) {
+            own = cookies_has_text(&other, c->text);
+            cookie_wipe(&other);
+        }
+    }
+    return own;
+}
+
 bool cookies_hidden(long ospid)
 {
     char path[64];

@@ -47,7 +47,12 @@ bool cookies_hidden(long ospid); /* returns true if /proc hides the environment 
 void cookies_begin(struct cookies *s, const char *file, struct ssh *ssh, long ospid);
 /* Returns NULL after the last cookie; valid until cookies_end(). */
 const struct cookie *cookies_next(struct cookies *s);
-void cookies_keep(struct cookies *s);         /* notes that trust.h withheld the last cookie */
+void cookies_keep(struct cookies *s); /* notes that trust.h withheld the last cookie */
+/*
+ * Returns true if the cookie is our own, also if it was read from the node's process: most nodes have the cookie file
+ * of our home directory. With --ssh, a cookie of the node's process does not count.
+ */
+bool cookies_is_own(struct cookies *s, const struct cookie *c);
 size_t cookies_sent(const struct cookies *s); /* returns how many cookies were sent */
 void cookies_end(struct cookies *s);          /* wipes the cookies and keeps their sources */
 

@@ -150,6 +150,33 @@ STRANGERS='
         got heard 1'
 }
 
+# Needs root and other_host. cluster WITH N SAID: a node that accepts the cookie of the words WITH lists shop@10.9.9.2, where a
+# stranger listens. --cluster gives the stranger N answers and says SAID.
+CLUSTER='
+    other_host
+    dist=
+    # The real shop registers with an epmd that only its own host reaches, so etrace finds the stranger in its place.
+    ERL_EPMD_ADDRESS=127.0.0.1 $there epmd -daemon
+    cluster() {
+        local w
+        # shellcheck disable=SC2086
+        HOME_OF_NODE=/mnt/our NAME=w@10.9.9.1 up erl $1
+        w=$PID
+        # shellcheck disable=SC2086
+        HOME_OF_NODE=/mnt/our NAME=shop@10.9.9.2 AS=$there BEFORE="pong = net_adm:ping(list_to_atom(\"w@10.9.9.1\"))" up erl $1
+        "$ETRACE_BIN" trace -n w@10.9.9.1 --cluster --for 100ms lists:seq/2 >text 2>&1 </dev/null
+        has "$(<text)" "$3"
+        got heard "$2"
+        kill "$w" "$PID"
+        wait "$w" "$PID" || true
+    }'
+
+@test "--cluster sends our own cookie to a listed host only if the node that lists it accepted that cookie" {
+    ALONE_NET=yes alone "$STRANGERS$CLUSTER"'
+        cluster "-setcookie of_w" 0 "shop@10.9.9.2: it answers, but you did not name its host, so it gets no cookie"
+        cluster "" 1 "shop@10.9.9.2"'
+}
+
 @test "only a process of the command or of our user is the node of a command" {
     ALONE_NET=yes alone "$STRANGERS"'
         stranger heard shop
