@@ -119,20 +119,13 @@ static bool is_vm(const struct buf *cmdline)
     return !strncmp(path_base(cmdline->data), "beam", 4);
 }
 
-/* Reads -sname X, -name X and -setcookie C from the command line of the virtual machine, up to -extra. */
-static bool read_flags(struct boot_hold *h, const struct buf *cmdline)
+/* Returns true if the command line of the virtual machine has a name for its node, before -extra. */
+static bool names_node(const struct buf *cmdline)
 {
-    for (const char *t = cmdline->data, *value; t; t = proc_next(cmdline, t)) {
-        if (!(value = proc_next(cmdline, t)))
-            break;
-        if (!strcmp(t, "-sname") || !strcmp(t, "-name"))
-            snprintf(h->name, sizeof h->name, "%s", value);
-        else if (!strcmp(t, "-setcookie"))
-            snprintf(h->cookie, sizeof h->cookie, "%s", value);
-        else if (!strcmp(t, "-extra"))
-            break;
-    }
-    return h->name[0] != 0;
+    for (const char *t = cmdline->data; t && strcmp(t, "-extra"); t = proc_next(cmdline, t))
+        if ((!strcmp(t, "-sname") || !strcmp(t, "-name")) && proc_next(cmdline, t))
+            return true;
+    return false;
 }
 
 /*
@@ -156,11 +149,9 @@ bool boot_hold_find(struct boot_hold *h, const char *mark, long command)
 
     while (dir && !h->vm && (d = readdir(dir)))
         if (isdigit((unsigned char)d->d_name[0]) && proc_read(d->d_name, "cmdline", &b) && is_vm(&b) &&
-            read_flags(h, &b) && proc_read(d->d_name, "environ", &b) && proc_has(&b, mark) &&
+            names_node(&b) && proc_read(d->d_name, "environ", &b) && proc_has(&b, mark) &&
             is_of_command(d->d_name, command))
             h->vm = strtol(d->d_name, NULL, 10);
-        else
-            h->name[0] = h->cookie[0] = 0;
     if (dir)
         closedir(dir);
     buf_release(&b);
@@ -279,8 +270,7 @@ bool boot_hold_try(struct boot_hold *h, const struct node_target *like)
     struct node_conn conn;
     struct err e;
 
-    target.name = h->name;
-    target.typed = false;
+    target.ospid = h->vm; /* by its name we might reach a stranger that has taken the name */
     if (!node_connect(&target, &conn, &e))
         return false;
     rpc_open(&h->rpc, &conn, NULL);

@@ -21,11 +21,10 @@
 extern const char boot_hold_flags[];
 
 struct boot_hold {
-    long vm; /* process id of the VM; 0: not found yet */
-    char name[NODE_NAME_MAX + 1];
-    char cookie[512]; /* empty: the node uses the user's own cookie */
-    struct rpc rpc;   /* open while `held` */
-    struct buf waits; /* the kernel process that waits, as an encoded pid */
+    long vm;                      /* process id of the VM; 0: not found yet */
+    char name[NODE_NAME_MAX + 1]; /* the name of the node, once it is held */
+    struct rpc rpc;               /* open while `held` */
+    struct buf waits;             /* the kernel process that waits, as an encoded pid */
     bool held;
 };
 
@@ -37,13 +36,13 @@ bool boot_hold_fits(char **argv, bool *ret_unnamed);
 
 /*
  * Looks for the VM that the process `command` has started: a VM with a node name, and with `mark` in its environment.
- * Fills in `vm`, `name` and `cookie`. Returns true once the VM is found.
+ * Sets `vm`. Returns true once the VM is found.
  */
 bool boot_hold_find(struct boot_hold *h, const char *mark, long command);
 
 /*
- * Connects to the node that boot_hold_find() has found. If its kernel waits, keeps the connection, sets `held` and
- * returns true. `like` has the options of the connection; its name is not used.
+ * Connects to the process that boot_hold_find() has found. If its kernel waits, keeps the connection, sets `name` and
+ * `held`, and returns true. `like` has the options of the connection, but names no node.
  */
 bool boot_hold_try(struct boot_hold *h, const struct node_target *like);
 void boot_hold_go(struct boot_hold *h); /* lets the node go on; a no-op if the node is not held */

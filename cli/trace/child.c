@@ -367,13 +367,10 @@ static void look_for_boot(struct child *c)
     snprintf(mark, sizeof mark, "ETRACE_HOLD=%s/node", c->dir);
     if (!boot_hold_find(&c->boot, mark, c->pid))
         return;
-    if (c->boot.cookie[0] && !c->cookie_file[0])
-        write_cookie(c, c->boot.cookie, strlen(c->boot.cookie));
-    explicit_bzero(c->boot.cookie, sizeof c->boot.cookie);
     struct node_opts node = c->node_opts ? *c->node_opts : NODE_OPTS_INIT;
     struct target like;
     struct err ignored;
-    node.cookie_file = c->cookie_file[0] ? c->cookie_file : NULL;
+    node.cookie_file = NULL; /* the node's process has its cookie */
     if (target_init(&like, &node, NULL, &ignored) && boot_hold_try(&c->boot, &like.node))
         snprintf(c->node, sizeof c->node, "%s", c->boot.name);
     target_release(&like);

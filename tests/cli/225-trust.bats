@@ -192,3 +192,26 @@ CLUSTER='
         grep -q . text
         is "$(wc -l <heard)" 1'
 }
+
+@test "while the node of a command boots, a stranger in its place gets neither our cookie nor that of the command" {
+    ALONE_NET=yes alone "$STRANGERS"'
+        cp "$(readlink -f /usr/bin/python3)" /mnt/beam.python
+        other_host
+        stranger near shop
+        # This iex becomes the process of a node that listens, and that is not registered.
+        printf "%s\n" "#!/bin/sh" "exec ./beam.python stranger.py booting \"\" 127.0.0.1 0 0 -root /x -bindir /x/erts-17.0/bin \"\$@\"" >iex
+        chmod 755 iex
+        reached() { [[ $(grep -c -e heard -e answered "$@") == *:[1-9]* ]]; }
+        for cookie in "" "-setcookie of_shop"; do
+            for name in "-sname shop" "-name shop@10.9.9.2"; do
+                tee near heard booting </dev/null
+                # shellcheck disable=SC2086
+                "$ETRACE_BIN" -q lists:seq/2 -- ./iex $name $cookie >text 2>&1 </dev/null &
+                etrace=$!
+                await reached booting near heard
+                is "$name: $(cat near heard | grep -c answered || true)" "$name: 0"
+                kill -KILL "$etrace"
+                wait "$etrace" || true
+            done
+        done'
+}

@@ -305,7 +305,7 @@ static void process(struct input *in)
 
     entries = 2;
     must(boot_hold_find(&h, word(in, 0), 1) == (h.vm != 0));
-    must(!h.vm == !h.name[0] && strlen(h.name) < sizeof h.name && strlen(h.cookie) < sizeof h.cookie);
+    must(!h.held && !h.name[0]);
 }
 
 static void history_file(struct input *in)
