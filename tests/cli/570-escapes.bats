@@ -8,15 +8,16 @@ load ../lib/assert
 load ../lib/live
 load ../lib/plain
 load ../lib/commands
+load ../lib/terminal
 
-# Loads a module with a hostile name, function, variable and file, and registers a process with such a name. The
-# compiler rejects the module, so its code is patched; the loader accepts it.
+# Loads a module with a hostile name, function, variable and file, and registers processes with such names: w_ evaluates
+# funs, and s_ answers calls. The compiler rejects the module, so its code is patched; the loader accepts it.
 setup_file() {
     live_begin escapes
     local dir
     dir=$(node_dir "$LIVE_NODE")/evil
     mkdir "$dir"
-    node_eval "$LIVE_NODE" "Evil = \"\\e]0;PWNED\\a\\e[2J\\n\\x{202e}\\x{200b}\\x{9b}31m\", Module = list_to_atom(\"evil\" ++ Evil), Function = list_to_atom(\"f\" ++ Evil),
+    node_eval "$LIVE_NODE" "Evil = \"\\e]0;PWNED\\x{7}\\e[2J\\n\\x{202e}\\x{200b}\\x{9b}31m\", Module = list_to_atom(\"evil\" ++ Evil), Function = list_to_atom(\"f\" ++ Evil),
         Mild = lists:duplicate(byte_size(atom_to_binary(Module)), 120),
         {ok, _, Made} = compile:forms([{attribute, 1, module, list_to_atom(Mild)}, {attribute, 1, export, [{Function, 1}, {plain, 1}]},
             {attribute, 1, record, {Function, [{record_field, 1, {atom, 1, Module}}]}},
@@ -24,7 +25,8 @@ setup_file() {
             {function, 1, plain, 1, [{clause, 1, [{var, 1, 'X'}], [], [{tuple, 1, [{var, 1, 'X'}, {string, 1, Evil}]}]}]}], [debug_info]),
         Bin = binary:replace(Made, list_to_binary(Mild), atom_to_binary(Module), [global]),
         ok = file:write_file(\"$dir/\" ++ atom_to_list(Module) ++ \".beam\", Bin), code:add_path(\"$dir\"), {module, Module} = code:load_file(Module),
-        true = register(list_to_atom(\"w_\" ++ Evil), work:worker()), true = register('-w', work:worker()), work:warm()"
+        true = register(list_to_atom(\"w_\" ++ Evil), work:worker()), true = register('-w', work:worker()), work:warm(),
+        true = register(list_to_atom(\"s_\" ++ Evil), spawn(fun Serve() -> receive {'\$gen_call', From, _} -> gen:reply(From, {Module, Evil}), Serve() end end))"
 }
 teardown_file() { live_end; }
 setup() {
@@ -32,8 +34,9 @@ setup() {
     export XDG_CACHE_HOME=$BATS_TEST_TMPDIR/cache XDG_STATE_HOME=$BATS_TEST_TMPDIR/state
 }
 teardown() {
+    [[ ! $TERMINAL ]] || terminal_end
     [[ ! ${FAKE:-} ]] || { kill "$FAKE" && wait "$FAKE"; } 2>/dev/null || true
-    on_node '[begin R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end || N <- [calls, rival], P <- [whereis(N)], is_pid(P)]'
+    on_node '[begin R = monitor(process, P), P ! stop, receive {_, R, _, _, _} -> ok end end || N <- [calls, asks, rival], P <- [whereis(N)], is_pid(P)]'
     live_teardown
 }
 
@@ -50,11 +53,20 @@ says() {
     grep -q -a PWNED "$OUT" "$ERR" || fail "etrace $* does not show the name: $(head -c 600 "$OUT" "$ERR")"
 }
 
+# Calls the hostile function and the hostile server again and again, until teardown.
+busy() {
+    on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], [F] = [N || {N, 1} <- M:module_info(exports), N =/= plain, N =/= module_info],
+        [W, S] = [list_to_atom(Kind ++ lists:nthtail(4, atom_to_list(M))) || Kind <- ["w_", "s_"]],
+        register(calls, spawn(fun() -> control:again(5, fun() -> catch M:F(M), M:plain(M) end) end)),
+        register(asks, spawn(fun() -> control:again(5, fun() -> W ! {F, M}, gen:call(S, list_to_atom([$$ | "gen_call"]), {F, M}) end) end))'
+}
+
 # bats test_tags=long
 @test "every view escapes control characters in events" {
-    trace -o "$BATS_TEST_TMPDIR/r.etr" 'evil*:_/_ -> return, caller' 'send(_, _)' @register @exit
+    trace -o "$BATS_TEST_TMPDIR/r.etr" 'evil*:_/_ -> return, caller' 'send(_, _)' 'recv(_)' @register @exit
     on_node '[M] = [M || M <- erlang:loaded(), lists:prefix("evil", atom_to_list(M))], {_, [{F, 1}]} = {exports, [E || E = {N, 1} <- M:module_info(exports), N =/= plain, N =/= module_info]},
-        W = list_to_atom("w_" ++ lists:nthtail(4, atom_to_list(M))),
+        [W, S] = [list_to_atom(Kind ++ lists:nthtail(4, atom_to_list(M))) || Kind <- ["w_", "s_"]],
+        {ok, _} = gen:call(S, list_to_atom([$$ | "gen_call"]), {F, M}),
         work:ask(W, fun() -> catch M:F(M), M:plain(atom_to_list(M)), M:plain(#{M => [F, fun M:F/1, {M, <<"\e[2J">>}]}) end),
         {P, R} = spawn_monitor(fun() -> register(F, self()), M ! {F, M} end), receive {_, R, _, P, _} -> ok end'
     trace_end
@@ -67,7 +79,6 @@ says() {
         OUT=$BATS_TEST_TMPDIR/out${view/#*tsv/.tsv} # which may have tabs
         case $view in
             record | pprof) ;; # a recording, and a compressed file
-            request*) plain replay --as "$view" "$BATS_TEST_TMPDIR/r.etr" ;; # the recording has no requests
             table*) says replay --as "$view" --by 'mfa, name, args[1]: count' "$BATS_TEST_TMPDIR/r.etr" ;;
             *) says replay --as "$view" "$BATS_TEST_TMPDIR/r.etr" ;;
         esac
@@ -120,6 +131,42 @@ counted() { timeout 30 "$ETRACE_BIN" top -n "$NODE" --for 300ms "$@" 'evil*:_' <
         command_args "$command"
         plain "$command" -n "$NODE" "${args[@]}"
     done
+}
+
+# Runs a command on a terminal, waits until it shows REGEX and the hostile name, and presses keys: after each of them the
+# terminal must show the regex that follows it. Nothing that reaches the terminal may control it.
+screened() { # COMMAND-LINE REGEX [KEY REGEX]...
+    local tty=$BATS_TEST_TMPDIR/screen command=$1
+    terminal 160 30 "script -qfc '$ETRACE_BIN $command' $tty; echo the end; sleep 100"
+    await "$2"
+    await PWNED
+    shift 2
+    while [[ $# -gt 0 ]]; do
+        [[ ! $1 ]] || keys "$1"
+        await "$2"
+        shift 2
+    done
+    keys q
+    await 'the end'
+    terminal_end
+    grep -q -a PWNED "$tty" || fail "$command does not show the name"
+    assert_screen "etrace $command" "$tty"
+}
+
+@test "no screen, and no page of one, lets the node control the terminal" {
+    busy
+    local evil etr=$BATS_TEST_TMPDIR/r.etr
+    evil=$(evil_pid)
+    local details=("q quit +Enter" Enter "Esc back" "" PWNED Escape "q quit +Enter")
+    local event=("h help" Enter "Esc back" "" PWNED Escape "h help" x "etrace -n" Escape "h help")
+    screened "top -n $NODE --interval 200ms \"evil*:_\"" "${details[@]}"
+    screened "ps -n $NODE --interval 200ms -P \"$evil\"" "${details[@]}"
+    screened "stacks -n $NODE --interval 200ms -P \"$evil\"" "${details[@]}"
+    screened "requests -n $NODE --interval 200ms" '^q quit'
+    screened "-n $NODE \"evil*:_ by mfa, args: count\"" '^q quit'
+    screened "-n $NODE --browse \"evil*:_/_ -> return, caller\" \"send(_, _)\"" "${event[@]}"
+    plain -n "$NODE" --for 200ms -o "$etr" 'evil*:_/_ -> return, caller' 'send(_, _)'
+    screened "browse $etr" "${event[@]}"
 }
 
 # Starts an epmd that lists nodes with hostile names, or with the names that are given.
