@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/plain
+load ../lib/commands
 
 setup_file() { "$ETRACE_ROOT/build/tests/foreign" >"$BATS_FILE_TMPDIR/foreign.etr"; }
 
@@ -30,14 +31,23 @@ shown() {
     # A line shows the label of the probe, in brackets, in front of the process.
     grep -q '\[PWN.*\] <0' text
     shown elixir --elixir --relative
-    shown tree --as tree
-    shown summary --as summary
-    shown hist --as hist
     shown folded --as folded
-    shown callgrind --as callgrind
     # Each line of a folded stack ends in a number, so no name contains a frame separator or a newline.
     run grep -vcE '^#| [0-9]+$' folded
     assert_output 0
+}
+
+@test "every view prints hostile names without control characters or forged lines" {
+    local view by
+    for view in $(views_of_help); do
+        by=()
+        case $view in
+            record | pprof) continue ;; # a recording, which is copied below, and a compressed file
+            table*) by=(--by 'mfa, name, args[1]: count') ;;
+        esac
+        shown "every${view/#*tsv/.tsv}" --as "$view" "${by[@]}" # a .tsv may have tabs
+        grep -q PWN "every${view/#*tsv/.tsv}" || fail "the view $view shows no hostile name"
+    done
 }
 
 @test "every JSON line conforms to the schema" {

@@ -278,6 +278,38 @@ static void own_frames(unsigned shapes)
     }
 }
 
+static void put_from(const char *ref)
+{
+    fw_tuple(&w, 2), fw_pid(&w, 2), fw_text(&w, ETW_TEXT_REF, ref);
+}
+
+/* A request to a server that runs a hostile module. All its processes have hostile names. */
+static void request(unsigned n, bool answered)
+{
+    char ref[24];
+
+    snprintf(ref, sizeof(ref), "#Ref<0.1.2.%u>", n);
+    fw_frame(&w, ETW_RECEIVE, now += 100, 1);
+    fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), put_from(ref), fw_tuple(&w, 2), fw_atom(&w, evil), shape(n);
+    fw_frame_end(&w);
+    fw_call(&w, now += 100, 1, "gen_server", "try_handle_call", 4);
+    fw_tuple(&w, 2), fw_tag(&w, ETW_T_ELIDED), fw_atom(&w, evil);
+    fw_tuple(&w, 2), fw_atom(&w, evil), shape(n), put_from(ref), fw_tag(&w, ETW_T_ELIDED);
+    fw_frame_end(&w);
+    if (!answered)
+        return;
+    fw_frame(&w, ETW_SEND, now += 1000, 1);
+    fw_pid(&w, 2), fw_tuple(&w, 2), fw_text(&w, ETW_TEXT_REF, ref), shape(n);
+    fw_frame_end(&w);
+}
+
+static void requests(void)
+{
+    fw_ring(&w, 1);
+    for (unsigned n = 0; n < SHAPES; n++)
+        request(n, n % 4 < 3);
+}
+
 /* With every kind, or with calls alone. */
 static void run_of(unsigned node, bool all)
 {
@@ -285,6 +317,8 @@ static void run_of(unsigned node, bool all)
 
     fw_begin(&w);
     own_frames(all ? SHAPES : 1);
+    put_batch(node, 0);
+    requests();
     put_batch(node, 0);
     for (unsigned kind = ETW_CALL; kind <= last_kind; kind++) {
         if (!event_kinds[kind].tag)
