@@ -10,11 +10,14 @@ load ../lib/assert
 # Commands that ask no node. A new command is in one of the lists, or fails as an unknown one of hostile_node.py.
 no_node=' replay browse explain mcp demo recipes schema completion help version '
 # Their questions take the same way as those of info, so the core tries them only on nodes that fall silent.
-looking=' check stacks ps why requests died ls sessions '
+looking=' check stacks ps why requests died ls sessions check-for stacks-for ps-for why-for '
 load ../lib/commands
 all=
+# Those that watch for some time, which --for says, and repl.
+watching=repl
 for command in $(commands_of_help); do
     [[ $no_node == *" $command "* || $command == nodes ]] || all+=${all:+,}$command
+    [[ $no_node == *" $command "* || $command == nodes || $command == repl || $("$ETRACE_BIN" help "$command") != *' --for '* ]] || watching+=,$command-for
 done
 
 # Runs all cases in parallel. Cases in which a client waits for 20 seconds are left out; unit session covers them.
@@ -24,8 +27,8 @@ setup_file() {
     for case in epmd:silent,bytes,slowly:$all,nodes handshake:silent,bytes,slowly:$all,nodes \
         attach:silent,bytes,ticks,messages,terms,slowly,batches,ends:$all \
         arm:silent,ticks,slowly,steps:${all/,top/} arm:bytes,messages,terms,ends:$all \
-        stream:silent,bytes,ticks,messages,terms,batches,ends:trace-for,top,repl \
-        leave:silent,bytes,ticks,messages,terms,slowly,batches,ends:trace-for,top,repl; do
+        stream:silent,bytes,ticks,messages,terms,batches,ends:$watching \
+        leave:silent,bytes,ticks,messages,terms,slowly,batches,ends:$watching; do
         IFS=: read -r phase kinds commands <<<"$case"
         for kind in ${kinds//,/ }; do
             for command in ${commands//,/ }; do
@@ -84,7 +87,7 @@ said() {
 }
 
 @test "a node that violates the protocol ends the trace; a silent node does not delay --for or the end of the input" {
-    said stream 'bytes' '^(trace-for|top)$' 'it sends only ticks'
-    said stream 'messages|ends' '^(trace-for|top)$' 'too many unexpected messages'
-    [[ $(of 'stream|leave' 'silent|ticks|slowly|batches' '^(trace-for|top|repl)$' | awk '$4 == 0' | wc -l) -eq 21 ]] || fail "$(of 'stream|leave' 'silent|ticks|slowly|batches' .)"
+    said stream 'bytes' '^(trace|top|requests|died)-for$' 'it sends only ticks'
+    said stream 'messages|ends' '^(trace|top|requests|died)-for$' 'too many unexpected messages'
+    [[ $(of 'stream|leave' 'silent|ticks|slowly|batches' '^((trace|top|requests|died)-for|repl)$' | awk '$4 == 0' | wc -l) -eq 35 ]] || fail "$(of 'stream|leave' 'silent|ticks|slowly|batches' .)"
 }

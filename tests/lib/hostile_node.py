@@ -9,8 +9,8 @@ KiB, and the output of the command on one line. fault.c (FAULT_SO) measures the 
 The node is called hostile@127.0.0.1, and its cookie is that of $HOME.
 
 PHASE is where the hostility begins: epmd (the port is that of an epmd), handshake, attach (after the handshake), arm
-(after the companion's hello; no request gets an answer), stream (after the answer to the first request), leave (after
-the stop). KIND is what the node does then; see kinds(). COMMAND is one of COMMANDS.
+(after the companion's hello; no request gets an answer), stream (after the answer to a request that arms), leave (after
+the stop). KIND is what the node does then; see kinds(). COMMAND is one of COMMANDS, or COMMAND-for: the same with --for.
 """
 import hashlib
 import os
@@ -173,6 +173,8 @@ class Node:
         number = small(message, at)
         if self.phase == "arm":
             self.start()
+        elif atom(b"atoms") in message:
+            self.answer(number, NIL)                              # the node knows all atoms of the expressions
         else:
             self.answer(number, map_([(b"probes", NIL), (b"processes", integer(1)), (b"ports", integer(0)), (b"warning", NIL)]))
             if self.phase == "stream":
@@ -253,7 +255,6 @@ def names(port):
 LIMIT = 40
 COMMANDS = {
     "trace": ["trace", "work:one/1"],
-    "trace-for": ["trace", "--for", "1s", "work:one/1"],
     "ls": ["ls", "work"],
     "info": ["info", "work"],
     "sessions": ["sessions"],
@@ -275,7 +276,9 @@ def ended(etrace, case):
     phase, kind, command = case.split(":")
     port = listen(phase, kind)
     epmd = port if phase == "epmd" else names(port)
-    words = list(COMMANDS[command])
+    words = list(COMMANDS[command.removesuffix("-for")])
+    if command.endswith("-for") and "--for" not in words:
+        words[1:1] = ["--for", "1s"]
     if command == "nodes":
         words += ["127.0.0.1"]
     else:
