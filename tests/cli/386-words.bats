@@ -27,6 +27,17 @@ init(X) -> {ok, shut, X}.
 handle_event(_, _, _, _) -> keep_state_and_data.
 END
     printf '%s\n' '-module(bank_sup).' '-export([init/1]).' 'init(_) -> {ok, {#{}, []}}.' >"$dir/bank_sup.erl"
+    # They wait like the behaviours of these names in RabbitMQ.
+    local behaviour loop
+    while read -r behaviour loop; do
+        cat >"$dir/$behaviour.erl" <<END
+-module($behaviour).
+-export([start/2, init_it/6]).
+start(Name, Module) -> gen:start(?MODULE, nolink, {local, Name}, Module, x, []).
+init_it(Starter, _, _, Module, X, _) -> {ok, S} = Module:init(X), proc_lib:init_ack(Starter, {ok, self()}), $loop({Module, S}).
+$loop(Server) -> receive stop -> ok; _ -> $loop(Server) end.
+END
+    done <<<$'gen_server2 process_next_msg\ngen_batch_server loop_wait'
     "$ETRACE_ERLC" -o "$dir" "$dir"/*.erl
     export BANK=$dir
     live_share words
@@ -129,6 +140,21 @@ bank_is_gone() {
     run -0 jq -sre '[.[] | select(.type == "process") | .initial] | unique[]' <<<"$output"
     assert_output 'Bank.Account.init/1'
     bank_end
+}
+
+@test "servers of RabbitMQ's behaviours are idle, too" {
+    local modules="['Elixir.Bank.Account', gen_server2, gen_batch_server]"
+    on_node "begin [{module, M} = code:load_abs(filename:join(\"$BANK\", M)) || M <- $modules],
+        [{ok, _} = M:start(list_to_atom(\"one_\" ++ atom_to_list(M)), 'Elixir.Bank.Account') || M <- tl($modules)], ok end"
+    asks stacks
+    for behaviour in gen_server2 gen_batch_server; do
+        assert_line --regexp "^ +1 idle     $behaviour  Bank\.Account  <[0-9.]+>\(one_$behaviour\)\$"
+    done
+    asks ps -P one_gen_server2 -P one_gen_batch_server
+    assert_line --regexp '\(one_gen_server2\) +idle Bank\.Account \(gen_server2\)$'
+    assert_line --regexp '\(one_gen_batch_server\) +idle Bank\.Account \(gen_batch_server\)$'
+    on_node "[begin R = monitor(process, N), N ! stop, receive {_, R, _, _, _} -> ok end end || N <- [one_gen_server2, one_gen_batch_server]]"
+    on_node "[begin code:purge(M), code:delete(M), code:purge(M) end || M <- $modules]"
 }
 
 @test "on a terminal t on an idle line, and v, show the stacks, and Enter shows them below the line" {
