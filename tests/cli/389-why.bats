@@ -804,18 +804,69 @@ END
     assert_equal "$(of .pid)" "$pid"
 }
 
-@test "printed commands can be pasted, whatever names the node has" {
+# pasted N [WORD]: evaluates the commands in the standard input, at least N with the name of the node and one with this
+# word. They create no file x.
+pasted() {
     local command
+    etrace() { printf '%s\n' "$@" >>said; }
+    : >said
+    while read -r command; do eval "$command"; done < <(grep -v '^etrace [a-z]* · ' | grep -oE '\betrace (why|top|ps|stacks|requests|check|-n) .*')
+    unset -f etrace
+    assert [ ! -e x ]
+    [[ $(grep -cxF -e "$NODE" said) -ge $1 ]] || fail "fewer than $1 commands: $(<said)"
+    [[ $# -lt 2 ]] || grep -qxF -e "$2" said || fail "no word is $2: $(<said)"
+}
+
+@test "printed commands can be pasted, whatever names the node has" {
     on_node "A = list_to_atom(\"a';touch x;'\"), ok = application:load({application, A, [{vsn, \"1\"}, {description, \"\"}, {modules, []}, {registered, []},
         {applications, [kernel, stdlib]}, {mod, {calls, odd}}]}), ok = application:start(A)"
     cd "$BATS_TEST_TMPDIR"
     run --separate-stderr "$ETRACE_BIN" why -n "$NODE" odd
     assert_success
-    etrace() { printf '%s\n' "$@" >>said; }
-    while read -r command; do eval "$command"; done < <(grep -oE 'etrace (why|top|ps|stacks|requests|-n) .*' <<<"$output")
-    assert [ ! -e x ]
-    assert [ "$(grep -cxF -e "$NODE" said)" -ge 5 ]
-    grep -qxF "app('a\\';touch x;\\'')" said || fail "$(<said)"
+    pasted 5 "app('a\\';touch x;\\'')" <<<"$output"
     on_node "A = list_to_atom(\"a';touch x;'\"), ok = application:stop(A), ok = application:unload(A)"
     node_heard "$NODE"
+}
+
+# bats test_tags=long
+@test "commands of check, of the screens and of browse can be pasted, whatever the code is called" {
+    local function="'a\\';touch x;\\'':'a\\';touch x;\\''"
+    local pid odd='A = list_to_atom("a" ++ [39] ++ ";touch x;" ++ [39])'
+    cd "$BATS_TEST_TMPDIR"
+    "$ETRACE_ERL" -noshell -eval "$odd, {ok, A, Code} = compile:forms([{attribute, 1, module, A}, {attribute, 1, export, [{A, 0}]}, {function, 1, A, 0, [{clause, 1, [], [],
+        [{call, 1, {remote, 1, {atom, 1, lists}, {atom, 1, seq}}, [{integer, 1, 1}, {integer, 1, 100}]}, {call, 1, {remote, 1, {atom, 1, A}, {atom, 1, A}}, []}]}]}]),
+        ok = file:write_file(\"odd.beam\", Code), halt()."
+    on_node "$odd, {ok, Code} = file:read_file(\"$PWD/odd.beam\"), {module, A} = code:load_binary(A, \"odd\", Code), Me = self(),
+        spawn(fun() -> register(A, self()), Me ! up, A:A() end), receive up -> ok end"
+    pid=$(node_eval "$NODE" "$odd, {pid, pid_to_list(whereis(A))}" | tr -d '"{}' | sed 's/pid,//')
+    run --separate-stderr "$ETRACE_BIN" check --json -n "$NODE"
+    jq -r 'select(.command).command' <<<"$output" >commands
+    pasted 1 <commands
+    terminal 250 40 "$ETRACE_BIN top -n $NODE \"$function/0\"; echo the end; sleep 100"
+    await '^ +[0-9]+ .*touch x'
+    keys Enter
+    await 'Esc back'
+    pasted 2 "$function/0 -> return" < <(screen)
+    keys q
+    terminal_end
+    for command in stacks ps; do
+        # The trace that t begins scrolls its command away.
+        terminal 250 40 "script -qfc \"$ETRACE_BIN $command -n $NODE -P '$pid'\" $command; echo the end; sleep 100"
+        await '[0-9] .*touch x'
+        keys t
+        until_true 30 grep -aq 'etrace: .*etrace -n' "$command" || fail "$(screen)"
+        pasted 1 < <(tr -d '\r' <"$command" | grep -a 'etrace: .*etrace -n')
+        keys C-c
+        await 'the end'
+        terminal_end
+    done
+    timeout 60 "$ETRACE_BIN" -n "$NODE" -l 5 -o odd.etr "$function/0" >text 2>&1 || fail "$(<text)"
+    terminal 250 40 "$ETRACE_BIN browse odd.etr; echo the end; sleep 100"
+    await 'h help'
+    keys x
+    await 'Esc back'
+    pasted 2 "$function/0 -> return" < <(screen)
+    keys q q
+    terminal_end
+    on_node "$odd, R = monitor(process, A), exit(whereis(A), kill), receive {_, R, _, _, _} -> ok end, code:purge(A), code:delete(A), code:purge(A)"
 }
