@@ -42,7 +42,7 @@ hint: why:_ selects the functions of a module with this name"
 @test "an expression without quotes is refused, and the file that the shell wrote is named" {
     local command words hint="hint: quote the whole expression: etrace 'lists:seq/2 -> return'"
     cd "$BATS_TEST_TMPDIR"
-    for command in trace explain top ls info; do
+    for command in trace explain top ls info tree flame; do
         "$ETRACE_BIN" "$command" lists:seq/2 -> "return" 2>err && fail "etrace $command succeeded"
         assert_equal "$(<err)" "etrace: the shell read the > of an arrow as a redirection, and wrote the file return"$'\n'"$hint"
         "$ETRACE_BIN" "$command" lists:seq/2-> "return" 2>err && fail "etrace $command succeeded"

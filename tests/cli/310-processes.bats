@@ -66,6 +66,14 @@ args() { json_of call '.args[0]' | tr '\n' ' '; }
         assert_success
     done
     on_node 'cart ! stop'
+    # A fun of a module is a function with a name of the compiler.
+    on_node "begin Me = self(), spawn(fun() -> put('\$initial_call', {work, '-f/0-fun-2-', 0}), register(baker, self()), Me ! up, receive stop -> ok end end), receive up -> ok end end"
+    for who in "work:'-f/0-fun-2-'/0" ":work.\"-f/0-fun-2-\"/0"; do
+        run --separate-stderr "$ETRACE_BIN" ps --json -n "$NODE" -P "initial($who)"
+        assert_success
+        assert_equal "$(jq -r 'select(.type == "process") | .name' <<<"$output")" baker
+    done
+    on_node 'baker ! stop'
     for who in x 'Shop.Cart:init/1' 'work:init' 'work:init/1 -> return'; do
         run "$ETRACE_BIN" -n "$NODE" -P "initial($who)" work:one/1
         assert_failure 2

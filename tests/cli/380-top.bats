@@ -319,7 +319,7 @@ etrace_top() { "$ETRACE_BIN" top -n "$NODE" "$@"; }
 @test "top says what it costs to count the times of very many functions" {
     run --separate-stderr "$ETRACE_BIN" top --for 10ms -n "$NODE" 'app(kernel)' 'app(stdlib)'
     assert_success
-    assert_regex "$stderr" 'etrace: times and words of [0-9]{4,} functions may take half of the node'
+    assert_regex "$stderr" 'etrace: times and words of [0-9]{4,} functions may take half of the node.*--overhead'
     for few in work 'app(kernel) | app(stdlib) -> count'; do
         run --separate-stderr "$ETRACE_BIN" top --for 10ms -n "$NODE" "$few"
         assert_success

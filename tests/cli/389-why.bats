@@ -685,15 +685,19 @@ END
         -o "$(node_dir "$NODE")/slow.so" "$BATS_TEST_TMPDIR/slow.c"
     cat >"$(node_dir "$NODE")/slow.erl" <<END
 -module(slow).
--export([load/0, nap/1, dirty/1, later_nif/1, later/1, nap_loop/0, dirty_loop/0, later_loop/0]).
+-export([load/0, nap/1, dirty/1, later_nif/1, later/1, nap_loop/0, dirty_loop/0, later_loop/0, tail_loop/0, tail_later_loop/0]).
 load() -> erlang:load_nif("$(node_dir "$NODE")/slow", 0).
 nap(_) -> erlang:nif_error(not_loaded).
 dirty(_) -> erlang:nif_error(not_loaded).
 later_nif(_) -> erlang:nif_error(not_loaded).
 later(X) -> {ok, later_nif(X)}.
+tail(X) -> dirty(X).
+tail_later(X) -> later_nif(X).
 nap_loop() -> nap(1), receive after 2 -> nap_loop() end.
 dirty_loop() -> dirty(1), dirty_loop().
 later_loop() -> {ok, _} = later(1), later_loop().
+tail_loop() -> tail(1), tail_loop().
+tail_later_loop() -> tail_later(1), tail_later_loop().
 END
     on_node "begin {ok, slow, Code} = compile:file(\"$(node_dir "$NODE")/slow\", [binary]), {module, slow} = code:load_binary(slow, \"slow\", Code), ok = slow:load() end"
     why w
@@ -703,7 +707,12 @@ END
     on_node 'begin exit(whereis(in_dirty), kill), register(in_later, spawn(slow, later_loop, [])), ok end'
     later() { why in_later && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_later\)' in a dirty NIF called by slow:later/1'$ ]]; }
     until_true 30 later || fail "$output"
-    on_node 'begin exit(whereis(in_later), kill), register(in_nif, spawn(slow, nap_loop, [])), ok end'
+    on_node 'begin exit(whereis(in_later), kill), register(in_tail, spawn(slow, tail_loop, [])), register(in_tail_later, spawn(slow, tail_later_loop, [])), ok end'
+    dirty() { why in_tail && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_tail\)' in the dirty NIF slow:dirty/1'$ ]]; }
+    until_true 30 dirty || fail "$output"
+    later() { why in_tail_later && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_tail_later\)' in a dirty NIF called by slow:tail_later_loop/0'$ ]]; }
+    until_true 30 later || fail "$output"
+    on_node 'begin exit(whereis(in_tail), kill), exit(whereis(in_tail_later), kill), register(in_nif, spawn(slow, nap_loop, [])), ok end'
     # Between two naps the process may answer.
     silent() { why in_nif && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_nif\)' did not answer in time: a long NIF or garbage collection keeps it busy'$ ]]; }
     until_true 60 silent || fail "$output"
@@ -808,6 +817,7 @@ END
 # word. They create no file x.
 pasted() {
     local command
+    # shellcheck disable=SC2317  # eval calls it
     etrace() { printf '%s\n' "$@" >>said; }
     : >said
     while read -r command; do eval "$command"; done < <(grep -v '^etrace [a-z]* · ' | grep -oE '\betrace (why|top|ps|stacks|requests|check|-n) .*')

@@ -4,6 +4,7 @@
 
 load ../lib/assert
 load ../lib/live
+load ../lib/commands
 
 setup_file() { live_share output; }
 teardown_file() { live_end; }
@@ -69,12 +70,19 @@ END
 }
 
 @test "a reader that leaves ends each command, though it has nothing to write" {
-    local command reader
+    local command reader args commands=()
     mkfifo "$BATS_TEST_TMPDIR/pipe"
     is_attached() { node_ask "$NODE" 'nodes(hidden)' && [[ $REPLY != '[]' ]]; }
     is_detached() { ! is_attached; }
+    for command in $(commands_of_help); do
+        [[ $commands_without_node != *" $command "* && $command != repl && $("$ETRACE_BIN" help "$command") == *' --for '* ]] || continue
+        command_args "$command"
+        args=("${args[@]/#[0-9]*ms/1h}")
+        [[ ${args[*]} == *--for* ]] || args+=(--for 1h)
+        commands+=("$command ${args[*]}")
+    done
     for command in "trace 'work:one(X) when X == nothing'" "trace -c work:one/1" "trace --json --ring 1MB work:one/1" \
-        requests "top -i 1h work:one/1" "ps --for 1h" "stacks --for 1h" "why --for 1h kernel_sup"; do
+        requests "top -i 1h work:one/1" "${commands[@]}"; do
         cat >"$OUT" <"$BATS_TEST_TMPDIR/pipe" 3>&- &
         reader=$!
         eval "set -- $command"
