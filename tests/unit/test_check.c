@@ -242,6 +242,115 @@ static void silence(void)
     begin();
 }
 
+/* Decides by all rules. */
+static void finds_of_all(enum check_severity severity, enum check_kind kind, const char *text)
+{
+    check_find(&seen, &findings);
+    found(severity, kind, text);
+    check_findings_release(&findings);
+}
+
+/* Begins with a node on which no rule finds anything. */
+static void begin_quiet(void)
+{
+    begin();
+    trace->on = false;
+    seen.erts = "17.1";
+    seen.arch = "x86_64";
+    seen.facts[CHECK_FACTS - 1].figures[CHECK_LEFT] = 1024 * MB;
+}
+
+static void clocks(void)
+{
+    static const struct {
+        int64_t vm, system, here; /* us */
+        const char *text;
+    } cases[] = {
+        {0, 3000000, 3000000, "the node's time is 3s behind the time of its system, and is being corrected"},
+        {3000000, 0, 0, "the node's time is 3s ahead of the time of its system, and is being corrected"},
+        {9000000, 9000000, 7000000, "the clock of the node's system is 2s ahead of the clock here"},
+        {7000000, 7000000, 9000000, "the clock of the node's system is 2s behind the clock here"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        begin_quiet();
+        struct check_facts *f = &seen.facts[CHECK_FACTS - 1];
+        f->clock[0] = cases[i].vm;
+        f->clock[1] = cases[i].system;
+        f->here = cases[i].here;
+        finds_of_all(CHECK_WARNING, CHECK_CLOCK, cases[i].text);
+    }
+    for (int64_t off = -1000000; off <= 1000000; off += 1000000) {
+        begin_quiet();
+        seen.facts[CHECK_FACTS - 1].clock[0] = seen.facts[CHECK_FACTS - 1].here = off;
+        check_find(&seen, &findings);
+        ok(!findings.n, "clocks that differ by a second at most are no finding");
+        check_findings_release(&findings);
+    }
+    begin();
+}
+
+static void room(void)
+{
+    static const struct {
+        int64_t left;
+        enum check_severity severity;
+        const char *text;
+    } cases[] = {
+        {33 * MB, CHECK_WARNING,
+         "the node has 300 MB of memory, and the host, its container or its limits leave it 33 MB"},
+        {15 * MB, CHECK_CRITICAL,
+         "the node has 300 MB of memory, and the host, its container or its limits leave it 15 MB"},
+    };
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        begin_quiet();
+        seen.facts[CHECK_FACTS - 1].figures[CHECK_LEFT] = cases[i].left;
+        finds_of_all(cases[i].severity, CHECK_MEMORY, cases[i].text);
+    }
+    begin_quiet();
+    seen.facts[CHECK_FACTS - 1].figures[CHECK_LEFT] = 34 * MB;
+    check_find(&seen, &findings);
+    ok(!findings.n, "a tenth is room enough");
+    check_findings_release(&findings);
+    begin();
+}
+
+static void is_cause(struct check_suspect *s, const char *answer, const char *status, enum check_severity severity,
+                     enum check_kind kind, const char *text)
+{
+    s->look = (struct why_look){.n = 1, .cycle = -1};
+    snprintf(s->look.chain[0].process.pid, sizeof(s->look.chain[0].process.pid), "<0.9.0>");
+    snprintf(s->look.chain[0].answer, sizeof(s->look.chain[0].answer), "%s", answer);
+    snprintf(s->look.chain[0].status, sizeof(s->look.chain[0].status), "%s", status);
+    finds_of_all(severity, kind, text);
+}
+
+/* Processes that collect a large heap, in short and in long collections, and one that has not finished its exit. */
+static void causes(void)
+{
+    static struct check_suspect s = {.pid = "<0.9.0>"};
+    static struct check_suspect *suspects[] = {&s};
+
+    begin_quiet();
+    seen.suspects = suspects;
+    seen.nsuspects = 1;
+    s.samples = (struct why_samples){.looks = 30, .silent = 30};
+    is_cause(&s, "silent", "", CHECK_CRITICAL, CHECK_SILENT,
+             "<0.9.0> did not answer in time: a long NIF or garbage collection keeps it busy");
+    s.samples = (struct why_samples){.looks = 30, .collecting = 20, .last.memory = 200 * MB};
+    is_cause(&s, "known", "garbage_collecting", CHECK_WARNING, CHECK_COLLECTS,
+             "<0.9.0> collects garbage most of the time; it answers late, as a process does that collects a heap of "
+             "200 MB");
+    s.samples = (struct why_samples){.looks = 30};
+    is_cause(&s, "known", "exiting", CHECK_WARNING, CHECK_EXITING, "<0.9.0> exiting");
+    s.samples.looks = 1;
+    check_find(&seen, &findings);
+    ok(!findings.n, "one look at a process that exits is no finding");
+    check_findings_release(&findings);
+    begin();
+}
+
 int main(void)
 {
     begin();
@@ -252,6 +361,9 @@ int main(void)
     senders();
     together();
     silence();
+    clocks();
+    room();
+    causes();
     free(trace);
     return tap_end();
 }
