@@ -35,14 +35,14 @@ faults() ->
         {code_server, none, []},
 
         %% A pool has no free member.
-        {poolboy_like, pool, [ill_pool]},
-        {pool_leaked, pool, [ill_pool]},
+        {poolboy_like, pool, [ill_pool, ill_holder_1]},
+        {pool_leaked, pool, [ill_pool, ill_holder_1]},
         {dbconnection_like, pool, [ill_pool, ill_holder_1]},
         {dbconnection_down, pool, [ill_pool]},
         {repositories, pool, [ill_holder_Repo, ill_holder_Store]},
         {two_pools, pool, [ill_pool_1, ill_pool_2]},
-        {nimble_like, pool, [ill_pool]},
-        {worker_pool, pool, [ill_pool]},
+        {nimble_like, pool, [ill_pool, ill_holder_1]},
+        {worker_pool, pool, [ill_pool, ill_worker_1]},
 
         %% A lock is held.
         {global_lock, lock, [ill_holder]},
