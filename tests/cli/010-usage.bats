@@ -690,3 +690,31 @@ END
     assert_success
     assert_line --regexp '^:limit +7$'
 }
+
+@test "INT and TERM end the wait for a file that says nothing" {
+    cd "$BATS_TEST_TMPDIR"
+    mkfifo silent
+    local options
+    for options in '--hrl silent lists:seq/2' '-f silent' 'explain --hrl silent lists:seq/2' 'replay silent'; do
+        # shellcheck disable=SC2086 # words
+        run -0 /usr/bin/python3 -c '
+import os, signal, subprocess, sys
+writer = os.open("silent", os.O_RDWR)
+for end in signal.SIGINT, signal.SIGTERM:
+    p = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    fds = "/proc/%d/fd/" % p.pid
+    while p.poll() is None and not any(os.path.exists(fds + fd) and os.path.samefile(fds + fd, "silent") for fd in os.listdir(fds)):
+        pass
+    p.send_signal(end)
+    print(p.wait(30), p.stdout.read().decode())' "$ETRACE_BIN" $options
+        case $options in
+            replay*) assert_output $'0 \n0 ' ;;
+            *) [[ $(grep -c 'etrace: cannot read silent: Interrupted' <<<"$output") -eq 2 ]] || fail "$options: $output" ;;
+        esac
+    done
+    # The other options take regular files only.
+    for options in '--tls-optfile' '--tls-ca' '--tls-cert'; do
+        run -3 timeout 30 "$ETRACE_BIN" "$options" silent -n nobody@127.0.0.1 lists:seq/2
+        assert_output --partial 'it is not a regular file'
+    done
+}
