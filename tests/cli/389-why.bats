@@ -702,16 +702,14 @@ END
     on_node "begin {ok, slow, Code} = compile:file(\"$(node_dir "$NODE")/slow\", [binary]), {module, slow} = code:load_binary(slow, \"slow\", Code), ok = slow:load() end"
     why w
     on_node 'begin register(in_dirty, spawn(slow, dirty_loop, [])), ok end'
-    dirty() { why in_dirty && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_dirty\)' in the dirty NIF slow:dirty/1'$ ]]; }
-    until_true 30 dirty || fail "$output"
+    dirty() { why "$1" && [[ ${lines[0]} =~ ^\<[0-9.]+\>\("$1"\)' in the dirty NIF slow:dirty/1'$ ]]; }
+    until_true 30 dirty in_dirty || fail "$output"
     on_node 'begin exit(whereis(in_dirty), kill), register(in_later, spawn(slow, later_loop, [])), ok end'
-    later() { why in_later && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_later\)' in a dirty NIF called by slow:later/1'$ ]]; }
-    until_true 30 later || fail "$output"
+    later() { why "$1" && [[ ${lines[0]} =~ ^\<[0-9.]+\>\("$1"\)" in a dirty NIF called by slow:$2"$ ]]; }
+    until_true 30 later in_later later/1 || fail "$output"
     on_node 'begin exit(whereis(in_later), kill), register(in_tail, spawn(slow, tail_loop, [])), register(in_tail_later, spawn(slow, tail_later_loop, [])), ok end'
-    dirty() { why in_tail && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_tail\)' in the dirty NIF slow:dirty/1'$ ]]; }
-    until_true 30 dirty || fail "$output"
-    later() { why in_tail_later && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_tail_later\)' in a dirty NIF called by slow:tail_later_loop/0'$ ]]; }
-    until_true 30 later || fail "$output"
+    until_true 30 dirty in_tail || fail "$output"
+    until_true 30 later in_tail_later tail_later_loop/0 || fail "$output"
     on_node 'begin exit(whereis(in_tail), kill), exit(whereis(in_tail_later), kill), register(in_nif, spawn(slow, nap_loop, [])), ok end'
     # Between two naps the process may answer.
     silent() { why in_nif && [[ ${lines[0]} =~ ^\<[0-9.]+\>\(in_nif\)' did not answer in time: a long NIF or garbage collection keeps it busy'$ ]]; }
