@@ -13,7 +13,7 @@ no_node=' replay browse explain mcp demo recipes schema completion help version 
 looking=' check stacks ps why requests died ls sessions check-for stacks-for ps-for why-for '
 load ../lib/commands
 all=
-# Those that watch for some time, which --for says, and repl.
+# Commands that watch a node for some time: repl, and each command with --for, as COMMAND-for.
 watching=repl
 for command in $(commands_of_help); do
     [[ $no_node == *" $command "* || $command == nodes ]] || all+=${all:+,}$command
