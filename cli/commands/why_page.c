@@ -247,7 +247,7 @@ void why_page_cause(const struct why_page *p, struct buf *to)
         put_suspended(p, to);
         break;
     case WHY_EXITING:
-        buf_puts(to, "exiting");
+        buf_puts(to, "is exiting");
         break;
     case WHY_NIF:
         /* The NIF is dirty, because in any other NIF the process would not answer. `nif`: its name is known. */

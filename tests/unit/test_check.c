@@ -343,7 +343,7 @@ static void causes(void)
              "<0.9.0> collects garbage most of the time; it answers late, as a process does that collects a heap of "
              "200 MB");
     s.samples = (struct why_samples){.looks = 30};
-    is_cause(&s, "known", "exiting", CHECK_WARNING, CHECK_EXITING, "<0.9.0> exiting");
+    is_cause(&s, "known", "exiting", CHECK_WARNING, CHECK_EXITING, "<0.9.0> is exiting");
     s.samples.looks = 1;
     check_find(&seen, &findings);
     ok(!findings.n, "one look at a process that exits is no finding");
