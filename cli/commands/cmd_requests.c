@@ -193,6 +193,8 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             view.turn = &screen.refresh.turn;
         }
         view.servers = servers.count ? &servers : NULL;
+        if (servers.count && !own.what.procs.count)
+            ctx_say(ctx, "the messages of all processes are traced: -P with the server and its callers costs less");
         status = live_run(ctx, &o, "requests");
         if (o.table)
             table_screen_release(&screen);

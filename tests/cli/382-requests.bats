@@ -315,9 +315,11 @@ without_durations() { sed -nE 's/[0-9.]+([mun]s|s)/T/g; s/  +/|/g; s/^longest wa
     assert_success
     run json_of requests 'select(.shape == "count") | .calls > 4000' # a slow client may leave out some
     assert_output true
-    traced --rate 20 -P asks -- 'asks:calls(count, 300)'
+    assert_regex "$(<"$ERR")" '^etrace: the messages of all processes are traced: -P with the server and its callers costs less'
+    traced --rate 20 --server asks -P asks -- 'asks:calls(count, 300)'
     assert_success
     assert_output --partial 'events lost (request)'
+    [[ $(<"$ERR") != *'costs less'* ]]
 }
 
 # bats test_tags=long
