@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests what the views of requests tell about requests without a reply. Times are exact. */
 #include "events/process_name.h"
+#include "fold/request_pairs.h"
 #include "pipetest.h"
 
 #define MS 1000000u
@@ -424,6 +425,26 @@ static void test_many_of_a_caller(void)
             "a caller with very many requests stops waiting for the newest ones");
 }
 
+/* More requests are open than are kept: the oldest ones are given up, and each of them counts once. */
+static void test_too_many(void)
+{
+    const char *got;
+    char want[100];
+
+    begin("requests", &(struct look){0}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < REQUESTS_OPEN + 242; i++) {
+        arrives_from(100 + i / 1000, SERVER, 11, 100000 + i, "get");
+        if (i % 1000 == 999)
+            pass(100 + i / 1000, 0);
+    }
+    got = end(1500);
+    snprintf(want, sizeof(want), "\nget      %u ", REQUESTS_OPEN + 242);
+    ok(strstr(got, want), "all requests count");
+    snprintf(want, sizeof(want), "\nunanswered: %u requests, the oldest for ", REQUESTS_OPEN);
+    ok(strstr(got, want), "those that are open are unanswered");
+    ok(strstr(got, "\n*** 242 requests given up: too many were open at once ***\n"), "the oldest ones are given up");
+}
+
 static void test_lines(void)
 {
     const struct look look = {.time = TIME_RELATIVE};
@@ -480,6 +501,7 @@ int main(void)
     test_tasks();
     test_many_servers();
     test_many_of_a_caller();
+    test_too_many();
     test_lines();
     test_over();
     pt_spec_free(specs[0]);
