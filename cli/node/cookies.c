@@ -108,14 +108,14 @@ struct rights {
     gid_t groups[GROUPS_MAX];
 };
 
-static bool has_one_id(const char *line, const char *name, unsigned *ret_id)
+/* Reads the four ids of a line. Returns false if they differ. */
+static bool has_one_id(const char *text, const char *begin, unsigned *ret_id)
 {
+    const char *line = strstr(text, begin);
     unsigned real, effective, saved;
-    char format[32];
 
-    snprintf(format, sizeof format, "\n%s: %%u %%u %%u %%u", name);
-    return line && sscanf(line, format, &real, &effective, &saved, ret_id) == 4 && real == effective &&
-           effective == saved && saved == *ret_id;
+    return line && sscanf(line + strlen(begin), " %u %u %u %u", &real, &effective, &saved, ret_id) == 4 &&
+           real == effective && effective == saved && saved == *ret_id;
 }
 
 /*
@@ -128,8 +128,7 @@ static bool rights_of(const struct cookies *s, struct rights *ret)
     int read;
 
     const char *text = proc_of(s, "status", &b) ? b.data : "", *groups = strstr(text, "\nGroups:");
-    bool ok = has_one_id(strstr(text, "\nUid:"), "Uid", &ret->uid) &&
-              has_one_id(strstr(text, "\nGid:"), "Gid", &ret->gid) && groups;
+    bool ok = has_one_id(text, "\nUid:", &ret->uid) && has_one_id(text, "\nGid:", &ret->gid) && groups;
     ret->ngroups = 0;
     for (const char *at = ok ? groups + strlen("\nGroups:") : ""; *at && *at != '\n'; at += read) {
         read = 1;

@@ -98,6 +98,13 @@ setup() {
     assert_output ''
 }
 
+# bats test_tags=long
+@test "clang builds everything without a warning" {
+    CC=clang meson setup "$BATS_TEST_TMPDIR/build" "$ETRACE_ROOT" -Dwerror=true >/dev/null
+    run ninja -C "$BATS_TEST_TMPDIR/build"
+    assert_success
+}
+
 @test "every script says below the license what it does" {
     mapfile -t files < <(scripts)
     run awk 'FNR == 3 && /^# ./ { print FILENAME } FNR == 3 { nextfile }' "${files[@]}"

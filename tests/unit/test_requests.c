@@ -308,7 +308,7 @@ static void test_servers(void)
         begin("requests", &(struct look){.servers = &servers}, (struct pipeline_options){0});
         arrives(330, SERVER, 11, "get");
         begins_in(350, SERVER, 11, "get", "a stock");
-        ok(!strstr(end(360), "\nget ") == (i == 3) && seen == (i < 3), names[i]);
+        ok(!strstr(end(360), "\nget ") == (i == 3) && seen == (i < 3), "%s", names[i]);
     }
 }
 

@@ -19,9 +19,12 @@
 #define SEEDS 4000
 
 /* Each wish names a function of its own, so the expression tells which wish a node got last. */
-static const char *const forms[] = {
-    "m:f%u/1",   "m:f%u(nowhere)",        "m:f%u(#one{a = 1})", "m:f%u(#one{a = 1}, #two{a = nowhere})",
-    "m_*:f%u/1", "m:f%u(#absent{a = 1})",
+/* Expressions of functions f1, f2, ...: what is before and after the number. */
+static const struct {
+    const char *before, *after;
+} forms[] = {
+    {"m:f", "/1"},   {"m:f", "(nowhere)"},        {"m:f", "(#one{a = 1})"}, {"m:f", "(#one{a = 1}, #two{a = nowhere})"},
+    {"m_*:f", "/1"}, {"m:f", "(#absent{a = 1})"},
 };
 
 struct session {
@@ -196,7 +199,8 @@ static void wish(const struct what_opts *what)
     struct texts texts = {0};
     char text[80];
 
-    snprintf(text, sizeof text, forms[roll(ARRAY_LEN(forms))], ++wishes);
+    const unsigned form = roll(ARRAY_LEN(forms));
+    snprintf(text, sizeof text, "%s%u%s", forms[form].before, ++wishes, forms[form].after);
     texts_add(&texts, text);
     for (size_t i = 0; i < NODES; i++)
         if (sessions.peers.items[i].state == PEER_UP) {

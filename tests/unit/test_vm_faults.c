@@ -21,18 +21,27 @@ static bool names(const char *text, const char *word)
     return strstr(text, word);
 }
 
+/* Returns the text about the fault that OTP `fixed` does not have. */
+static const char *hibernation(const char *fixed)
+{
+    static char text[300];
+
+    snprintf(text, sizeof(text),
+             "known faults of this VM: a message may not wake a hibernating process that has a large heap (GH-10651); "
+             "OTP %s has none of these",
+             fixed);
+    return text;
+}
+
 int main(void)
 {
-    const char *hibernation = "known faults of this VM: a message may not wake a hibernating process that has a large "
-                              "heap (GH-10651); OTP %s has none of these";
-    char want[300];
+    const char *want = hibernation("27.3.4.8");
 
-    snprintf(want, sizeof(want), hibernation, "27.3.4.8");
     is_text(faults("15.2.7", X86), want, "a fault, its number, and the OTP that fixes it");
     is_text(faults("15.2.7.5", X86), want, "a version of four numbers");
     is_text(faults("15.2.7.6", X86), "", "the version with the fix");
     is_text(faults("15.2.7.10", X86), "", "10 comes after 6");
-    snprintf(want, sizeof(want), hibernation, "28.3.2");
+    want = hibernation("28.3.2");
     is_text(faults("16.2", X86), want, "another branch has its own fix");
     is_text(faults("16.2.1", X86), "", "with the fix");
     is_text(faults("17.1", X86), "", "a newer branch");
