@@ -46,38 +46,8 @@ static bool sort_pressed(struct refresh *r, int key)
     return true;
 }
 
-static bool page_moved(struct refresh *r, int key)
+static bool window_moved(struct grid_window *w, int key)
 {
-    const size_t page = r->window.room;
-
-    switch (key) {
-    case KEY_UP:
-        r->down -= MIN(r->down, 1u);
-        return true;
-    case KEY_DOWN:
-        r->down++;
-        return true;
-    case KEY_PAGE_UP:
-        r->down -= MIN(r->down, page);
-        return true;
-    case KEY_PAGE_DOWN:
-        r->down += page;
-        return true;
-    case KEY_FIRST:
-        r->down = 0;
-        return true;
-    case KEY_LAST:
-        r->down = SIZE_MAX / 2;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool rows_moved(struct refresh *r, int key)
-{
-    struct grid_window *w = &r->window;
-
     switch (key) {
     case KEY_UP:
         grid_window_up(w, 1);
@@ -112,7 +82,7 @@ static void open_details(struct refresh *r, bool open)
     if (r->details_ask)
         r->paused = !open && r->was_paused;
     r->opened = r->window.pins = open;
-    r->down = 0;
+    r->page = (struct grid_window){.scrolls = true};
     r->next = 0;
 }
 
@@ -125,7 +95,7 @@ static bool move_pressed(struct refresh *r, int key)
         open_details(r, !r->opened);
         return true;
     }
-    return r->opened ? page_moved(r, key) : rows_moved(r, key);
+    return window_moved(r->opened ? &r->page : &r->window, key);
 }
 
 static void key_pressed(struct refresh *r, int key)
@@ -275,15 +245,13 @@ static void draw_foot(struct refresh *r, struct buf *to)
     buf_release(&b);
 }
 
-/* Draws up to `most` lines of the text, after the first `down` ones. */
-static void draw_lines(const struct refresh *r, struct str text, size_t down, size_t most, struct buf *to)
+/* Draws up to `most` lines of the text, after the first `skipped` ones. */
+static void draw_lines(const struct refresh *r, struct str text, size_t skipped, size_t most, struct buf *to)
 {
-    for (size_t i = 0; text.len && i < down + most; i++) {
-        const char *stop = memchr(text.at, '\n', text.len);
-        const struct str line = {text.at, stop ? (size_t)(stop - text.at) : text.len};
-        const size_t taken = MIN(line.len + 1, text.len);
-        text = (struct str){text.at + taken, text.len - taken};
-        if (i < down)
+    struct str line;
+
+    for (size_t i = 0; i < skipped + most && str_line(&text, &line); i++) {
+        if (i < skipped)
             continue;
         grid_cut(to, line, r->columns - 1);
         buf_puts(to, EOL);
@@ -313,12 +281,14 @@ static void make_rows(struct refresh *r, size_t room, struct buf *text)
     }
 }
 
-static void make_details(struct refresh *r, struct buf *text)
+static void make_details(struct refresh *r, size_t room, struct buf *text)
 {
     struct buf whole = {0};
 
     r->details(r->data, r->columns - 1, &whole);
     grid_break(text, buf_view(&whole), r->columns - 1);
+    r->page.room = room;
+    grid_window_fit(&r->page, lines_of(buf_view(text)));
     buf_release(&whole);
 }
 
@@ -329,11 +299,9 @@ static void make_body(struct refresh *r, size_t room, struct buf *text)
         for (const char *const *l = r->help; *l; l++)
             buf_printf(text, "%s\n", *l);
     else if (r->opened)
-        make_details(r, text);
+        make_details(r, room, text);
     else
         make_rows(r, room, text);
-    const size_t lines = lines_of(buf_view(text));
-    r->down = r->opened ? MIN(r->down, lines - MIN(lines, room)) : 0;
 }
 
 void refresh_draw(struct refresh *r)
@@ -352,7 +320,7 @@ void refresh_draw(struct refresh *r)
     buf_puts(&b, "\033[H");
     draw_title(r, &b);
     draw_place(r, &b);
-    draw_lines(r, buf_view(&body), r->help_shown ? 0 : r->down, room, &b);
+    draw_lines(r, buf_view(&body), r->opened && !r->help_shown ? r->page.first : 0, room, &b);
     draw_foot(r, &b);
     if (out_backlog(r->ctx->out, BACKLOG_FULL) < BACKLOG_FULL)
         out_take(r->ctx->out, &b);

@@ -30,7 +30,7 @@ struct refresh {
      */
     void (*details)(void *data, unsigned columns, struct buf *to);
     const char *details_keys; /* the keys while the details are open */
-    bool details_ask;         /* the details come from looks of their own, which a pause of the table does not stop */
+    bool details_ask;         /* the command looks for the details, also while the table is paused */
     bool filters;             /* `/` lets the user type a filter */
     bool sorts;               /* s, arrows and o change `turn` */
     bool steady;              /* also look while the table is paused */
@@ -44,11 +44,11 @@ struct refresh {
     bool done;    /* the table must be closed */
     int64_t next; /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
     struct grid_window window;
-    bool opened;           /* the screen shows the details of the chosen row */
-    bool was_paused;       /* the table was paused when the details were opened */
-    size_t down;           /* number of lines of the details that the user has scrolled away */
-    size_t asked;          /* number of rows that the last look asked for */
-    struct grid_turn turn; /* what the keys have changed about the order of the rows */
+    bool opened;             /* the screen shows the details of the chosen row */
+    bool was_paused;         /* the table was paused when the details were opened */
+    struct grid_window page; /* the lines of the details that the screen shows */
+    size_t asked;            /* number of rows that the last look asked for */
+    struct grid_turn turn;   /* what the keys have changed about the order of the rows */
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
     struct buf notes;                /* errors and warnings that refresh_close() prints */

@@ -39,14 +39,9 @@ static void table_screen_title(void *data, struct buf *to)
 /* Takes the next line that matches the filter from the text. Returns false after the last one. */
 static bool table_screen_line(const struct table_screen *s, struct str *text, struct str *ret)
 {
-    while (text->len) {
-        const char *stop = memchr(text->at, '\n', text->len);
-        const size_t len = stop ? (size_t)(stop - text->at) : text->len, taken = MIN(len + 1, text->len);
-        *ret = (struct str){text->at, len};
-        *text = (struct str){text->at + taken, text->len - taken};
+    while (str_line(text, ret))
         if (grid_matches(s->refresh.filter, *ret))
             return true;
-    }
     return false;
 }
 
@@ -55,18 +50,18 @@ static void table_screen_rows(void *data, unsigned columns, struct buf *to)
 {
     struct table_screen *s = data;
     struct grid_window *w = &s->refresh.window;
-    const struct str all = buf_view(&s->table.text);
-    const char *stop = all.len ? memchr(all.at, '\n', all.len) : NULL;
-    const size_t titles = stop ? (size_t)(stop - all.at) + 1 : all.len;
-    const struct str rows = {all.at + titles, all.len - titles};
-    struct str text = rows, line;
+    struct str rows = buf_view(&s->table.text), titles, line;
     size_t n = 0;
 
     (void)columns;
+    if (!str_line(&rows, &titles))
+        return;
+    struct str text = rows;
     while (table_screen_line(s, &text, &line))
         n++;
     grid_window_fit(w, n);
-    buf_add(to, all.at, titles);
+    buf_str(to, titles);
+    buf_char(to, '\n');
     text = rows;
     for (size_t i = 0; i < w->first + w->room && table_screen_line(s, &text, &line); i++) {
         if (i < w->first)

@@ -95,6 +95,19 @@ static inline bool str_same(struct str a, struct str b)
     return a.len == b.len && (!a.len || !memcmp(a.at, b.at, a.len));
 }
 
+/* Takes the next line from the text, without its newline. Returns false after the last line. */
+static inline bool str_line(struct str *text, struct str *ret_line)
+{
+    const char *end = text->len ? memchr(text->at, '\n', text->len) : NULL;
+    const size_t len = end ? (size_t)(end - text->at) : text->len, taken = len + (end != NULL);
+
+    if (!text->len)
+        return false;
+    *ret_line = (struct str){text->at, len};
+    *text = (struct str){text->at + taken, text->len - taken};
+    return true;
+}
+
 static inline bool str_is(struct str s, const char *text)
 {
     return str_same(s, (struct str){text, strlen(text)});

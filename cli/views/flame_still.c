@@ -183,16 +183,14 @@ static void put_frame(const struct still *f, const struct still_frame *x, struct
 static void put_heading(struct still *f, struct str text, struct buf *to)
 {
     struct buf lines = {0};
+    struct str left, line;
 
     grid_wrap(&lines, text, 0, 0, (unsigned)(WIDTH / LETTER) - 1);
-    for (struct str left = buf_view(&lines); left.len;) {
-        const char *stop = memchr(left.at, '\n', left.len);
-        const size_t len = stop ? (size_t)(stop - left.at) : left.len, taken = len + (stop != NULL);
+    for (left = buf_view(&lines); str_line(&left, &line);) {
         f->top += LINE;
         buf_printf(to, "<text x=\"3\" y=\"%d\">", f->top - 2);
-        put_xml(to, (struct str){left.at, len});
+        put_xml(to, line);
         buf_puts(to, "</text>\n");
-        left = (struct str){left.at + taken, left.len - taken};
     }
     buf_release(&lines);
 }

@@ -234,17 +234,14 @@ static void grid_next_line(struct buf *to, size_t begin, unsigned indent)
 static void grid_lines(const struct grid *g, size_t begin, size_t used, const struct grid_cell *cell, struct buf *to)
 {
     const unsigned indent = grid_is_below(g, used) ? INDENT : (unsigned)used;
-    struct str left = buf_view(&cell->text);
+    struct str left = buf_view(&cell->text), line;
 
     if (grid_is_below(g, used) && left.len)
         grid_next_line(to, begin, indent);
     if (cell->paint)
         paint_begin(&g->paint, to, cell->paint);
-    while (left.len) {
-        const char *stop = memchr(left.at, '\n', left.len);
-        const size_t len = stop ? (size_t)(stop - left.at) : left.len;
-        grid_wrap(to, (struct str){left.at, len}, indent, indent, g->width);
-        left = (struct str){left.at + len + (stop != NULL), left.len - len - (stop != NULL)};
+    while (str_line(&left, &line)) {
+        grid_wrap(to, line, indent, indent, g->width);
         if (left.len)
             grid_next_line(to, begin, indent);
     }
