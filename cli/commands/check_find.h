@@ -31,7 +31,7 @@ struct check_seen {
     bool elixir;
     struct check_suspect **suspects;
     size_t nsuspects;
-    /* answers about the node; the first one has no data about changes since the scan */
+    /* answers about the node; the first one does not say what has changed since the look at all processes */
     struct check_facts facts[CHECK_FACTS];
     unsigned nfacts;
     /* totals of the scan: processes, messages, memory, running processes, processes that wait in a call */

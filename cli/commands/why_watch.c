@@ -31,7 +31,7 @@ bool why_watch_answer(struct why_watch *w, struct etf answer, struct funs *funs,
     if (!why_read(answer, &w->look, funs, e))
         return false;
     w->look.at = loop_now();
-    if (!w->look.chain[0].process.name[0]) /* it has exited, or another process has its name */
+    if (!w->look.chain[0].process.name[0]) /* a process that has exited has no name */
         w->look.chain[0].process = w->process;
     why_sample(&w->samples, &w->look);
     return true;

@@ -174,7 +174,7 @@ static bool order_digit(const char *at, const char *end)
     return at < end && *at >= '0' && *at <= '9';
 }
 
-/* Takes the digits at *at without the zeros before them. */
+/* Returns the digits at *at without the zeros before them. Moves *at behind the digits. */
 static struct str order_digits(const char **at, const char *end)
 {
     while (order_digit(*at, end) && **at == '0')

@@ -13,7 +13,7 @@ struct grid_window {
     size_t room;        /* limit for the rows; 0: none */
     bool scrolls;       /* the window is that of a screen; false: it shows the first rows */
     bool chooses;       /* the screen marks the chosen row */
-    bool pins;          /* the chosen row stays the chosen one, or none is when it has left the table */
+    bool pins;          /* the user looks at the chosen row: if it leaves the table, no other row is chosen */
     /* The members below are the state. */
     size_t first, chosen; /* the first row, and the chosen one */
     size_t rows;          /* number of rows that contain the filter */
@@ -37,7 +37,7 @@ size_t grid_window_needs(const struct grid_window *w);
 /* Sets g->first, g->most, g->marked and the order of the rows to what the window shows. w NULL: shows all rows. */
 void grid_show(struct grid *g, struct grid_window *w);
 
-/* Sets the first row for a table of `rows` rows, which has no mark. */
+/* Moves the window into a text of `rows` lines, and so that it has the mark. grid_show() does this for a grid. */
 void grid_window_fit(struct grid_window *w, size_t rows);
 
 /* Returns true if the text contains the filter, ignoring case. */

@@ -30,7 +30,7 @@ const lane = w => merged && w >= 0 ? lanes[w] : w;
 const laneName = w => !merged || w < 0 ? whose(w) : names[w] + (sizes.get(w) > 1 ? ' ×' + sizes.get(w) : '');
 const isOf = (w, one) => only.byName && w >= 0 && one >= 0 ? lanes[w] === lanes[one] : w === one;
 
-// What merged messages have in common: the first word.
+// Returns the first word of a message. Merged messages have the same one.
 const head = text => (brief(text).match(/^(?:(?:call|cast|reply) )?[^\w'"]*[\w.:'"@?!/]+/) || [''])[0];
 
 const about = i => {
@@ -167,7 +167,7 @@ const setMerged = on => {
   merged = $('merge').checked = on;
   choose();
 };
-// Shows the two processes of the row alone. Of a merged row, shows the messages between the two names one by one.
+// Shows only the two processes of a row. A merged row becomes its single messages between the two names.
 const openRow = i => {
   const byName = merged;
   merged = $('merge').checked = false;
