@@ -395,7 +395,7 @@ END
     await 'kernel_sup'
     keys Enter
     await '^1 process · idle · supervisor$'
-    await '^  gen_server:loop/[0-9]+$'
+    await '^  gen_server:loop(_hibernate)?/[0-9]+$' # a supervisor of OTP 29 hibernates when it has been idle for a second
     await '^1 process started as supervisor:kernel/1'
     await '^  <[0-9.]+>\(kernel_sup\)$'
     await '^q quit  Esc back'
