@@ -34,7 +34,7 @@
  * The expression that a node evaluates first. It contains no single quote because it is in single quotes on erl's
  * command line. The node receives a length and then the directories of its project, and has these directories in its
  * code path while it is held. If etrace closes the connection at once, the node is not held. A node that cannot get a
- * name sends nothing.
+ * name sends nothing. `epmd -daemon` ends before the epmd that it has started listens, so the node waits for that.
  */
 static const char hold[] =
     "-eval 'catch begin "
@@ -45,9 +45,11 @@ static const char hold[] =
     "{ok,L}=gen_tcp:recv(S,0),D=string:lexemes(unicode:characters_to_list(L),\":\"),ok=inet:setopts(S,[{packet,0}]),"
     "catch begin "
     "is_alive() orelse begin "
-    "case erl_epmd:names({127,0,0,1}) of {ok,_}->ok;_->"
+    "H=fun()->element(1,erl_epmd:names({127,0,0,1})) end,"
+    "W=fun W(0)->ok;W(I)->H()=:=ok orelse begin timer:sleep(20),W(I-1) end end,"
+    "case H() of ok->ok;_->"
     "Q=open_port({spawn_executable,os:getenv(\"BINDIR\")++\"/epmd\"},[{args,[\"-daemon\"]},exit_status]),"
-    "receive {Q,{exit_status,_}}->ok end end,"
+    "receive {Q,{exit_status,0}}->W(250);{Q,_}->ok end end,"
     "application:set_env(kernel,inet_dist_use_interface,{127,0,0,1}),"
     "{ok,_}=net_kernel:start(list_to_atom(\"etrace_\"++os:getpid()++\"@127.0.0.1\"),#{name_domain=>longnames}) end,"
     "code:add_pathsz(D),"

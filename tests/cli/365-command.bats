@@ -37,6 +37,31 @@ etrace() { timeout 100 "$ETRACE_BIN" "$@"; }
     assert_regex "${stderr_lines[-1]}" '^etrace: 2 events in [0-9.]+ m?s$'
 }
 
+# Makes an erl whose epmd listens only a while after `epmd -daemon` has ended, and lets no epmd run.
+late_epmd() { # DIRECTORY
+    local bin
+    bin=$("$ETRACE_ERL" -noshell -eval 'io:put_chars(os:getenv("BINDIR")), halt().')
+    mkdir "$1"
+    ln -s "$bin"/* "$1"
+    rm -f "$1/epmd" "$1/erl"
+    printf '#!/bin/sh\n(sleep 1; exec %s -address 127.0.0.1) >/dev/null 2>&1 3>&- & echo $! >%s\n' "$bin/epmd" "$1/pid" \
+        >"$1/epmd"
+    printf '#!/bin/sh\nexport BINDIR=%s ROOTDIR=%s EMU=beam PROGNAME=erl\nexec "$BINDIR/erlexec" "$@"\n' "$1" \
+        "${bin%/*/*}" >"$1/erl"
+    chmod +x "$1/epmd" "$1/erl"
+    epmd_start "${ETRACE_ERL%/*}/epmd" # finds a free port
+    epmd_stop
+}
+
+@test "etrace waits for the epmd that a command's node starts" {
+    late_epmd "$BATS_TEST_TMPDIR/bin"
+    PATH=$BATS_TEST_TMPDIR/bin:$PATH run --separate-stderr etrace lists:seq/2 -- \
+        erl -noshell -eval 'lists:seq(1, 3), halt(7).'
+    kill "$(<"$BATS_TEST_TMPDIR/bin/pid")"
+    assert_failure 7
+    assert_line --partial ' call lists:seq(1, 3)'
+}
+
 @test "-o writes events to a file, and standard output stays the command's" {
     run --separate-stderr etrace -q -o "$BATS_TEST_TMPDIR/events.json" --as summary 'lists:seq/2' -- \
         erl -noshell -eval 'lists:seq(1, 5), halt().'
