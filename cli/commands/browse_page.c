@@ -37,7 +37,9 @@ bool browse_page_event(struct browse_page *p, const char *title, const struct br
     p->terms = view == &event_page;
     p->of = *of;
     p->of.filter = (struct pipeline_options){0};
-    p->sought = (struct event_sought){line->row.number, line->row.who, line->row.node, PATIENCE, line->row.dur_ns};
+    p->sought =
+        (struct event_sought){line->row.number, line->row.who, line->row.node, PATIENCE, line->row.dur_ns, &p->again};
+    again_clear(&p->again);
     p->view = (struct view){.type = view, .look = of->look, .write = browse_page_write, .output = p};
     p->view.look.colour = false;
     p->view.look.sought = &p->sought;
@@ -69,6 +71,7 @@ void browse_page_release(struct browse_page *p)
     browse_page_close(p);
     buf_release(&p->text);
     buf_release(&p->lines);
+    again_release(&p->again);
 }
 
 /* ---- lines ---- */

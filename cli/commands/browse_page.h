@@ -3,6 +3,7 @@
 #ifndef ETRACE_BROWSE_PAGE_H
 #define ETRACE_BROWSE_PAGE_H
 
+#include "../views/event_again.h"
 #include "../views/event_page.h"
 #include "browse_draw.h"
 
@@ -18,6 +19,7 @@ struct browse_page {
     /* The members below read an event in steps. */
     struct browse_recording of; /* the recording without conditions, so that the reader finds every open call */
     struct event_sought sought;
+    struct again again;           /* filled by the view event_again */
     struct browse_reader *reader; /* NULL: the text is complete */
     struct view view;
 };

@@ -42,7 +42,8 @@ static const char help[] =
     ")                from a call to its result, from a sent message to the event that received it, and back\n"
     "(                the next event of the same process\n"
     "x                commands that trace more of the same: this function, in this process, slower; the end prints "
-    "them\n"
+    "them; in a live trace, 1 2 3 trace this instead\n"
+    "X                in a live trace: trace again what was traced before x\n"
     "t                times: of day, since the first event, since the line before\n"
     "Ctrl-C           stop a search; otherwise end\n"
     "Esc q            back; q ends the program, and a live trace\n"
@@ -191,6 +192,8 @@ static void put_status(struct browse_screen *s, bool busy, struct buf *to)
     if (s->paged) {
         begin_part(to);
         buf_puts(to, s->page.reader ? "reading · Esc back" : "Esc back");
+        if (s->again && s->o->refine && s->page.again.found)
+            buf_puts(to, " · 1 2 3 trace this instead");
         return;
     }
     put_growth(s, to);
@@ -501,11 +504,38 @@ static void begin_prompt(struct browse_screen *s, int key)
     s->typed[0] = 0;
 }
 
+/* Traces the probe with this number on the page of open_again() from now on. */
+static void refine(struct browse_screen *s, int number)
+{
+    const enum again_probe probe = (enum again_probe)(number - 1);
+    const char *why = "a recording cannot change; the end prints the commands";
+
+    if (!s->again || !again_has(&s->page.again, probe))
+        return;
+    s->done = s->o->refine && s->o->refine(s->o->data, &s->page.again, probe, &why);
+    s->again = !s->done; /* the end does not print the command of a probe that is traced */
+    s->list.message = s->done ? NULL : why;
+}
+
+/* Traces what was traced before the last refine(). */
+static void widen(struct browse_screen *s)
+{
+    const char *why = "a recording cannot change";
+
+    s->done = s->o->widen && s->o->widen(s->o->data, &why);
+    s->list.message = s->done ? NULL : why;
+}
+
 static void page_key(struct browse_screen *s, int key)
 {
     const int64_t height = list_height(s);
 
     switch (key) {
+    case '1':
+    case '2':
+    case '3':
+        refine(s, key - '0');
+        break;
     case 'q':
     case KEY_ESCAPE:
     case KEY_LEFT:
@@ -666,6 +696,9 @@ static void list_key(struct browse_screen *s, int key)
     case 'h':
         browse_page_text(&s->page, "help", help);
         s->paged = true;
+        break;
+    case 'X':
+        widen(s);
         break;
     case 'q':
         s->done = true;
@@ -914,6 +947,13 @@ void browse_screen_follow(struct browse_screen *s)
 void browse_screen_title(struct browse_screen *s, const char *text)
 {
     s->title = text;
+    s->dirty = true;
+}
+
+void browse_screen_say(struct browse_screen *s, const char *text)
+{
+    buf_clear(&s->message);
+    buf_puts(&s->message, text);
     s->dirty = true;
 }
 

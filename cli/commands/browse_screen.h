@@ -10,11 +10,19 @@
 #include "browse_filter.h"
 #include "browse_growth.h"
 #include "browse_reader.h"
+#include "../views/event_again.h"
 
 struct browse_options {
     const char *title;
     enum time_style time;
     struct browse_growth *growth; /* follows the file; NULL: the recording does not grow */
+    void *data;                   /* argument of the functions below */
+    /*
+     * Traces a probe of the page of `x` instead of the current ones, or the probes before them. Returns false if that
+     * is impossible; *ret_why is then the reason, as a static text. NULL: there is no trace to change.
+     */
+    bool (*refine)(void *data, struct again *probes, enum again_probe probe, const char **ret_why);
+    bool (*widen)(void *data, const char **ret_why);
 };
 
 struct browse_screen;
@@ -37,6 +45,8 @@ bool browse_screen_done(const struct browse_screen *s); /* returns true if the u
 
 void browse_screen_follow(struct browse_screen *s);                  /* goes to the last line and follows it */
 void browse_screen_title(struct browse_screen *s, const char *text); /* borrows `text`, which may change later */
+/* Shows a message in the last line until a key is pressed. Copies the text. */
+void browse_screen_say(struct browse_screen *s, const char *text);
 /* Shows a note in the last line of the screen from now on. Copies the text. */
 void browse_screen_note(struct browse_screen *s, const char *text);
 /* Appends the last lines of the recording as plain text. Reads them first if necessary. */

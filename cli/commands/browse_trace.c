@@ -82,7 +82,7 @@ static void put_title(struct browse_trace *b)
     uint64_t lost = 0;
 
     buf_clear(&b->title);
-    buf_str(&b->title, buf_view(&b->words));
+    buf_str(&b->title, buf_view(&b->probes));
     if (t) {
         buf_puts(&b->title, " · ");
         browse_draw_number(&b->title, t->seen);
@@ -128,7 +128,7 @@ static bool begin_screen(struct browse_trace *b)
 
     if (b->screen || !read_request(b))
         return b->screen;
-    b->filter = (struct browse_filter){.view = b->view, .part = &b->part, .request = buf_view(&b->request)};
+    b->filter = (struct browse_filter){.view = b->set.view, .part = &b->part, .request = buf_view(&b->request)};
     if (!browse_growth_begin(&b->growth, &b->of, &e) ||
         !browse_filter_set(&b->filter, NULL, &b->of.filter, &none, &e)) {
         ctx_fail(b->ctx, &e);
@@ -136,8 +136,11 @@ static bool begin_screen(struct browse_trace *b)
     }
     b->screen = browse_screen_new(b->ctx, &b->of, &b->filter, &b->options);
     browse_screen_follow(b->screen);
+    if (b->refused)
+        browse_screen_say(b->screen, "that cannot be traced; the end shows why");
     browse_screen_open(b->screen);
     b->open = true;
+    b->refined = b->refused = false;
     put_title(b);
     return true;
 }
@@ -236,6 +239,128 @@ static void screen_end(void *data)
     ctx_flush(b->ctx, 0); /* prints the lines before the messages that were kept */
 }
 
+/* ---- other probes ---- */
+
+static void probes_release(struct browse_probes *p)
+{
+    texts_release(&p->words);
+    texts_release(&p->files);
+    texts_release(&p->procs);
+    texts_release(&p->wheres);
+    texts_release(&p->nodes);
+}
+
+/* Exchanges the settings of the trace and the probes. */
+static void probes_swap(struct browse_settings *set, struct browse_probes *p)
+{
+    const struct browse_probes new = *p;
+
+    p->words = *set->words;
+    p->files = set->what->files;
+    p->procs = set->what->procs;
+    p->wheres = set->view->wheres;
+    p->nodes = set->node->nodes;
+    p->cluster = set->node->cluster;
+    *set->words = new.words;
+    set->what->files = new.files;
+    set->what->procs = new.procs;
+    set->view->wheres = new.wheres;
+    set->node->nodes = new.nodes;
+    set->node->cluster = new.cluster;
+}
+
+static void probes_drop(struct browse_trace *b)
+{
+    struct browse_probes *p = b->before;
+
+    b->before = p->before;
+    probes_release(p);
+    free(p);
+}
+
+static void texts_copy(struct texts *to, const struct texts *from)
+{
+    for (size_t i = 0; i < from->count; i++)
+        texts_add(to, from->items[i]);
+}
+
+/*
+ * Reports whether another trace can follow with the same options. If not, *ret_why is the reason. The next trace would
+ * overwrite the files of -o, and conditions on a whole trace would see only a part of it.
+ */
+static bool can_change(const struct browse_trace *b, const char **ret_why)
+{
+    const struct browse_settings *set = &b->set;
+    const char *cookie = set->node->cookie_file;
+
+    *ret_why = set->view->outputs.count                                   ? "with -o, the probes cannot change"
+               : set->asserts->expects.count || set->asserts->fails.count ? "with --expect or --fail-on, the probes "
+                                                                            "cannot change"
+               : cookie && !strcmp(cookie, "-") ? "the cookie from standard input is not kept, so "
+                                                  "the probes cannot change"
+                                                : NULL;
+    return !*ret_why;
+}
+
+/* Appends a copy of the text that lives as long as the list. */
+static void texts_keep(struct browse_trace *b, struct texts *to, const struct buf *text)
+{
+    texts_add(to, arena_strndup(&b->arena, text->data, text->len));
+}
+
+/*
+ * Makes the settings those of the probe. The options that select events stay, except that a probe of one process has no
+ * other process and no other node.
+ */
+static bool refine_trace(void *data, struct again *found, enum again_probe probe, const char **ret_why)
+{
+    struct browse_trace *b = data;
+    const bool of_process = probe == AGAIN_PROCESS;
+    struct browse_probes *p;
+    struct texts words = {0};
+
+    if (!can_change(b, ret_why))
+        return false;
+    p = mem_zalloc(sizeof(*p));
+    again_expressions(found, &words);
+    for (size_t i = 0; i < words.count; i++)
+        texts_add(&p->words, arena_strndup(&b->arena, words.items[i], strlen(words.items[i])));
+    texts_release(&words);
+    texts_copy(&p->wheres, &b->set.view->wheres);
+    if (probe == AGAIN_SLOWER)
+        texts_keep(b, &p->wheres, &found->slower);
+    if (of_process)
+        texts_keep(b, &p->procs, &found->process);
+    else
+        texts_copy(&p->procs, &b->set.what->procs);
+    const bool of_node = of_process && found->node.len && (b->set.node->cluster || b->set.node->nodes.count > 1);
+    if (of_node)
+        texts_keep(b, &p->nodes, &found->node);
+    else
+        texts_copy(&p->nodes, &b->set.node->nodes);
+    p->cluster = b->set.node->cluster && !of_node;
+    p->before = b->before;
+    b->before = p;
+    b->changed = b->refined = true;
+    probes_swap(&b->set, p);
+    return true;
+}
+
+static bool widen_trace(void *data, const char **ret_why)
+{
+    struct browse_trace *b = data;
+
+    if (!b->before) {
+        *ret_why = "nothing else was traced before";
+        return false;
+    }
+    probes_swap(&b->set, b->before);
+    probes_drop(b);
+    b->changed = true;
+    b->refined = false;
+    return true;
+}
+
 /* ---- the trace ---- */
 
 static bool check_options(const struct view_opts *view, struct err *e)
@@ -256,37 +381,43 @@ static bool check_options(const struct view_opts *view, struct err *e)
     return err_set(e, ERR_USAGE, "--browse needs a terminal; without it, the events are lines of text");
 }
 
-bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
-                        const struct texts *words, struct err *e)
+/* Describes the probes for the title. */
+static void put_probes(struct browse_trace *b)
 {
-    *b = (struct browse_trace){.ctx = ctx,
-                               .view = view,
-                               .file = -1,
-                               .part = {.lets = what->lets, .records = what->records}};
-    b->growth.file.fd = -1;
-    if (!check_options(view, e) || !make_file(b, e))
+    const struct browse_settings *set = &b->set;
+
+    buf_clear(&b->probes);
+    for (size_t i = 0; i < set->words->count; i++)
+        buf_printf(&b->probes, "%s%s", i ? "  " : "", set->words->items[i]);
+    for (size_t i = 0; i < set->what->procs.count; i++)
+        buf_printf(&b->probes, "  -P %s", set->what->procs.items[i]);
+    for (size_t i = 0; i < set->view->wheres.count; i++)
+        buf_printf(&b->probes, "  -e %s", set->view->wheres.items[i]);
+}
+
+/* Makes the file and the list for the current probes. */
+static bool begin_list(struct browse_trace *b, struct err *e)
+{
+    struct view_opts *view = b->set.view;
+
+    if (!make_file(b, e))
         return false;
     view->record = b->path;
     texts_add(&b->of.paths, b->path);
     b->of.look = (struct look){.colour = tty_colors(STDOUT_FILENO, (enum tty_color)view->color),
                                .terms = (enum terms_style)view->terms};
-    for (size_t i = 0; i < words->count; i++)
-        buf_printf(&b->words, "%s%s", i ? "  " : "", words->items[i]);
-    b->options = (struct browse_options){.title = buf_cstr(&b->words),
+    put_probes(b);
+    b->options = (struct browse_options){.title = buf_cstr(&b->probes),
                                          .time = (enum time_style)view->time,
-                                         .growth = &b->growth};
-    b->table = (struct live_table){.data = b,
-                                   .interval_ms = FIGURES_MS,
-                                   .open = screen_begin,
-                                   .draw = screen_draw,
-                                   .close = screen_end};
+                                         .growth = &b->growth,
+                                         .data = b,
+                                         .refine = refine_trace,
+                                         .widen = widen_trace};
     return true;
 }
 
-void browse_trace_end(struct browse_trace *b)
+static void end_list(struct browse_trace *b)
 {
-    if (!b->ctx)
-        return;
     if (b->screen)
         browse_screen_free(b->screen);
     browse_filter_release(&b->filter);
@@ -295,7 +426,61 @@ void browse_trace_end(struct browse_trace *b)
     texts_release(&b->of.paths);
     if (b->file >= 0)
         close(b->file);
-    buf_release(&b->words);
-    buf_release(&b->title);
     buf_release(&b->request);
+    b->screen = NULL;
+    b->file = b->growth.file.fd = -1;
+    b->of = (struct browse_recording){0};
+    b->filter = (struct browse_filter){0};
+    b->freed = 0;
+    b->full = false;
+}
+
+bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, const struct browse_settings *set, struct err *e)
+{
+    *b = (struct browse_trace){.ctx = ctx,
+                               .set = *set,
+                               .file = -1,
+                               .part = {.lets = set->what->lets, .records = set->what->records}};
+    arena_init(&b->arena);
+    b->growth.file.fd = -1;
+    b->table = (struct live_table){.data = b,
+                                   .interval_ms = FIGURES_MS,
+                                   .open = screen_begin,
+                                   .draw = screen_draw,
+                                   .close = screen_end};
+    return check_options(set->view, e) && begin_list(b, e);
+}
+
+bool browse_trace_again(struct browse_trace *b, int *status)
+{
+    struct err e;
+
+    const char *ignored;
+
+    if (!b->ctx)
+        return false;
+    if (*status && b->refined) { /* the trace has not begun */
+        b->refused = widen_trace(b, &ignored);
+        *status = 0;
+    }
+    if (!b->changed || *status)
+        return false;
+    b->changed = false;
+    end_list(b);
+    if (begin_list(b, &e))
+        return true;
+    *status = ctx_fail(b->ctx, &e);
+    return false;
+}
+
+void browse_trace_end(struct browse_trace *b)
+{
+    if (!b->ctx)
+        return;
+    end_list(b);
+    while (b->before)
+        probes_drop(b);
+    arena_release(&b->arena);
+    buf_release(&b->probes);
+    buf_release(&b->title);
 }

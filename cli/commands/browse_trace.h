@@ -9,9 +9,30 @@
 #include "../trace/live.h"
 #include "browse_screen.h"
 
+/* The settings of the trace; all are borrowed. The list changes the expressions, and what selects their events. */
+struct browse_settings {
+    struct node_opts *node;
+    struct what_opts *what;
+    struct view_opts *view;
+    const struct assert_opts *asserts;
+    struct texts *words; /* the expressions */
+};
+
+/* The settings that the list changes. */
+struct browse_probes {
+    struct browse_probes *before;
+    struct texts words, files, procs, wheres, nodes;
+    bool cluster;
+};
+
 struct browse_trace {
     struct ctx *ctx;
-    const struct view_opts *view; /* borrowed */
+    struct browse_settings set;
+    struct browse_probes *before; /* the probes that were traced before the current ones; NULL: none */
+    bool changed;                 /* the user has changed the probes, so the trace begins again */
+    bool refined;                 /* the current probes are those of an event, and their trace has not begun yet */
+    bool refused;                 /* those probes could not be traced; the next screen says so */
+    struct arena arena;           /* the texts of all probes of the list */
     struct live_table table;      /* for struct live_options */
     int file;                     /* the recording; -1: none */
     char path[40];                /* path by which the readers open the file */
@@ -25,16 +46,21 @@ struct browse_trace {
     struct browse_screen *screen; /* NULL: the file has no complete block yet */
     bool open;                    /* the screen covers the terminal */
     bool full;                    /* the file has reached its limit, and freeing space failed */
-    struct buf words, title;      /* `words`: the expressions; `title`: the first line of the screen */
+    struct buf probes, title;     /* `probes`: the expressions and conditions; `title`: the first line of the screen */
     struct buf request;           /* the first block of the recording, which contains the request */
 };
 
 /*
- * Creates the file and sets view->record to its path. `words` are the expressions. Returns false, with an error, if the
- * list cannot be combined with the options, the terminal cannot show it, or the file cannot be created.
+ * Creates the file and sets view->record to its path. Returns false, with an error, if the list cannot be combined with
+ * the options, the terminal cannot show it, or the file cannot be created.
  */
-bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, struct view_opts *view, const struct what_opts *what,
-                        const struct texts *words, struct err *e);
+bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, const struct browse_settings *set, struct err *e);
+/*
+ * Call this after the trace has ended. Makes a new list for another trace if the user has changed the probes, or if the
+ * changed probes could not be traced: then the settings are those before, and *status is 0. Otherwise returns false.
+ * Reports an error and sets *status if the file cannot be created.
+ */
+bool browse_trace_again(struct browse_trace *b, int *status);
 void browse_trace_end(struct browse_trace *b); /* accepts a zeroed struct */
 
 #endif

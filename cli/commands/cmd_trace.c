@@ -154,10 +154,12 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
         view.turn = &screen.refresh.turn;
-        const bool knows = read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
-                           TOGETHER(&e, KNOWN(BROWSE, view.browse), KNOWN(COMMAND, rest != NULL),
-                                    KNOWN_TEXT(RECORDER, recorder_option(&recorder))) &&
-                           (!view.browse || browse_trace_begin(&browse, ctx, &view, &what, &words, &e));
+        const bool knows =
+            read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
+            TOGETHER(&e, KNOWN(BROWSE, view.browse), KNOWN(COMMAND, rest != NULL),
+                     KNOWN_TEXT(RECORDER, recorder_option(&recorder))) &&
+            (!view.browse ||
+             browse_trace_begin(&browse, ctx, &(struct browse_settings){&node, &what, &view, &asserts, &words}, &e));
         if (limit.ring.then.stacks) {
             stacks = snapshot_stacks_new(ctx);
             o.moment = snapshot_stacks_moment(stacks);
@@ -172,8 +174,12 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
                            KNOWN(FILE_INPUT, texts_has(&what.files, "-"))) ||
                  !exprs_pipes(ctx, &what, &arena, &e))
             status = ctx_fail(ctx, &e);
+        else if (rest)
+            status = command_node_run(ctx, &o, &what, rest);
         else
-            status = rest ? command_node_run(ctx, &o, &what, rest) : live_run(ctx, &o, "text");
+            do
+                status = live_run(ctx, &o, "text");
+            while (browse_trace_again(&browse, &status));
         if (!rest && !status)
             unmatched_show(ctx, &o, buf_cstr(&unmatched));
         table_screen_release(&screen);

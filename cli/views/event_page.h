@@ -9,12 +9,15 @@
 
 #include "sink.h"
 
+struct again;
+
 /* The event that the view shows (look.sought). The earlier events of its process show which calls were open. */
 struct event_sought {
     uint64_t number, who; /* event.number of the event; its process */
     unsigned node;
-    uint64_t patience; /* how many events after a call its result may come */
-    int64_t dur_ns;    /* duration of the event or of its result, for event_again.h; -1: unknown */
+    uint64_t patience;   /* how many events after a call its result may come */
+    int64_t dur_ns;      /* duration of the event or of its result, for event_again.h; -1: unknown */
+    struct again *again; /* for event_again.h, which fills it */
 };
 
 extern const struct sink_type event_page;

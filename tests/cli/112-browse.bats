@@ -229,9 +229,11 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     entered '300us'
     await 'event 2 '
     typed x
-    await "^this function    etrace -n [^ ]+ '[^ ]+/[0-9] -> return'$"
-    await "^in this process  etrace -n [^ ]+ -P '<[0-9.]+>' '"
-    await "^slower than this etrace -n [^ ]+ -e 'dur > [0-9.]+[mu]s' '"
+    await "^1 this function     etrace -n [^ ]+ '[^ ]+/[0-9] -> return'$"
+    await "^2 in this process   etrace -n [^ ]+ -P '<[0-9.]+>' '"
+    await "^3 slower than this  etrace -n [^ ]+ -e 'dur > [0-9.]+[mu]s'"
+    typed 2
+    await '^a recording cannot change; the end prints the commands · Esc back'
     keys Escape
     await 'event 2 '
     typed q
@@ -244,7 +246,7 @@ shows_lines() { [[ $(list_lines "$1") == "$2" ]]; }
     browse 90 20 messages.etr
     await 'event 1 '
     typed x
-    await "^in this process  etrace .*-P '<[0-9.]+>' 'send\(_, _\)' 'recv\(_\)'$"
+    await "^2 in this process   etrace .*-P '<[0-9.]+>' 'send\(_, _\)' 'recv\(_\)'$"
 }
 
 @test "Ctrl-C stops a search, and then ends the program" {

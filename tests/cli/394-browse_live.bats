@@ -65,6 +65,78 @@ twos() { on_node "[work:two($1, N) || N <- lists:seq(1, $2)]"; }
     [[ -z $(ls "$FILES") ]]
 }
 
+@test "x traces a probe of an event instead, with the same options, and X what was traced before" {
+    local pid
+    on_node 'register(twos, spawn(fun() -> (fun Loop() -> receive X -> work:two(X, X), Loop() end end)() end))'
+    browsed 140 12 "-e 'dur < 100s'" "'work:_ -> return'"
+    on_node 'twos ! a'
+    await 'call work:two\(a, a\) -> '
+    typed X
+    await '^nothing else was traced before · '
+    typed x
+    await '1 2 3 trace this instead$'
+    pid=$(screen | sed -n "s/^2 in this process .* -P '\([^']*\)' .*/\1/p")
+    typed 2
+    await "^etrace browse · work:two/2 -> return  -P $pid  -e dur < 100s · 0 events"
+    twos b 2
+    on_node 'twos ! d'
+    await '^following .* event 1 '
+    await 'call work:two\(d, d\) -> '
+    await_not 'two\(b'
+    on_node 'exit(whereis(twos), kill)'
+    typed X
+    await '^etrace browse · work:_ -> return  -e dur < 100s · 0 events'
+    on_node 'work:one(7)'
+    await 'call work:one\(7\) -> '
+    typed x
+    await '1 2 3 trace this instead$'
+    typed 1
+    await '^etrace browse · work:one/1 -> return  -e dur < 100s · 0 events'
+    twos c 2
+    on_node 'work:one(8)'
+    await 'call work:one\(8\) -> '
+    await_not 'two\(c'
+    typed x
+    await '1 2 3 trace this instead$'
+    typed 3
+    await '^etrace browse · work:one/1 -> return  -e dur < 100s  -e dur > [0-9.]+[mun]?s · 0 events'
+    typed q
+    await '^etrace: 0 events in '
+    await '^status 0$'
+    [[ -z $(ls "$FILES") ]]
+}
+
+@test "if the probe of an event cannot be traced, the list goes on with the one before" {
+    browsed 120 12 work:two/2
+    twos a 1
+    await 'call work:two\(a, 1\)'
+    typed x
+    await '1 2 3 trace this instead$'
+    typed 2
+    await '^that cannot be traced; the end shows why · following · no event'
+    await '^etrace browse · work:two/2 · 0 events'
+    twos b 1
+    await 'call work:two\(b, 1\)'
+    typed q
+    await '^etrace: there is no process <'
+    await '^etrace: 1 event in '
+    await '^status 0$'
+}
+
+@test "a trace that also writes a file keeps its probes" {
+    browsed 120 12 "-o $BATS_TEST_TMPDIR/x.json" work:two/2
+    twos a 1
+    await 'call work:two\(a, 1\)'
+    typed x
+    await '1 2 3 trace this instead$'
+    typed 1
+    await '^with -o, the probes cannot change · Esc back'
+    keys Escape
+    typed q
+    await '^etrace: 1 event in '
+    await '^status 0$'
+}
+
 @test "signals end the trace, and the terminal is as before" {
     for signal in INT TERM; do
         browsed 80 10 work:two/2
