@@ -83,7 +83,7 @@
 
 %% ---- in the worker ------------------------------------------------------------------------------------------------
 
-look(Map = #{what := why}, _) -> {ok, why(Map)};
+look(Map = #{what := why}, Ours) -> {ok, why(Map, Ours)};
 look(Map, Ours) ->
     Looker = look_start(),
     try look(Map, Ours, Looker) after look_end(Looker) end.

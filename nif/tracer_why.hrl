@@ -36,7 +36,7 @@
 -define(WHY_KNOWN, 1000).    % the most rows to keep of processes that have not run since they were asked
 -define(WHY_STILL, 25).     % most reductions that our questions in why_is_sure/4 cost a process, with some room
 
-why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
+why(#{who := Who, anew := Anew, most := Most, patience := Patience}, Ours) ->
     P = case lists:flatmap(fun why_who/1, Who) of
         [One] when is_pid(One) -> One;
         _ -> throw(bad_request)
@@ -49,7 +49,7 @@ why(#{who := Who, anew := Anew, most := Most, patience := Patience}) ->
                 {Row, none} -> #{chain => [Row]};
                 {Row, _} -> #{chain => [Row#{untold => late}]}
             end;
-        _ -> why_all(P, How)
+        _ -> why_all(P, Ours, How)
     end,
     Anew andalso Known =:= gone andalso throw({noproc, text_of(P)}),
     Answer#{us => now_us() - Begun, looked => 1, left => 0}.
@@ -61,7 +61,7 @@ why_who({pid, Text}) ->
     [P];
 why_who(Who) -> who(Who).
 
-why_all(P, How) ->
+why_all(P, Ours, How) ->
     {Rows, Pids, Cycle, Deep} = why_chain(P, [], [], How),
     {Messages, Requests} = case hd(Rows) of
         #{queue := N} when N > 0 -> why_messages(P, How);
@@ -69,7 +69,7 @@ why_all(P, How) ->
         _ -> {none, []}
     end,
     #{chain => Rows, cycle => Cycle, sure => why_is_sure(Rows, Pids, Cycle, How), deep => Deep, messages => Messages,
-        waiters => why_waiters(P, Requests, How), details => why_details(P, hd(Rows), How)}.
+        waiters => why_waiters(P, Requests, Ours, How), details => why_details(P, hd(Rows), How)}.
 
 %% ---- the chain ----------------------------------------------------------------------------------------------------
 
@@ -451,12 +451,12 @@ why_shape(_) -> <<"_">>.
 %% Returns {Count, [{Pid, Name}], Others}: processes that wait for a reply of P, and how many others monitor it and may
 %% wait: processes of other nodes, those after the first ?WHY_WAITERS, and those that wait for one of several processes.
 %% A process on another node waits if its request is in the queue. A process that does not monitor P has given up or has
-%% exited. Returns `none` if P does not tell who monitors it.
-why_waiters(P, Requests, How = {Until, Patience}) ->
+%% exited. Ours: our processes, which do not wait. Returns `none` if P does not tell who monitors it.
+why_waiters(P, Requests, Ours, How = {Until, Patience}) ->
     Senders = lists:usort([From || {From, _} <- Requests]),
     Read = fun() ->
         Monitors = process_value(P, monitored_by),
-        All = [Q || Q <- lists:usort(Monitors), is_pid(Q)], % fails if they are too many
+        All = [Q || Q <- lists:usort(Monitors), is_pid(Q)] -- Ours, % usort fails if they are too many
         Asked = [Q || Q <- Senders, lists:member(Q, All)],
         {Here, There} = lists:partition(fun(Q) -> node(Q) =:= node() end, Asked),
         By = lists:sublist(Here ++ [Q || Q <- All -- Asked, node(Q) =:= node()], ?WHY_WAITERS),
