@@ -128,11 +128,13 @@ health(#{patience := Patience, again := Again}, Ours) ->
         {true, Before = {_, _, _, _}} -> health_again(Before, Names, Ours, {now_ms() + ?CHECK_MS, element(2, How)});
         _ -> #{}
     end,
+    Logs = [health_drops(Log, How) || Log <- maps:get(log, Known)],
     {ok, maps:merge(maps:merge(Known, health_figures(maps:get(memory, Known))), More#{
         cpu => case maps:get(cpu, Known) of [] -> -1; Cpu -> Cpu end,
         alarms => [health_alarm(Alarm, How) || Alarm <- maps:get(alarms, Known)],
         pools => [health_pool(Pool, How) || Pool <- maps:get(pools, Known)],
-        busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts],
+        log => [Log || {Log, _} <- Logs],
+        busy => Busy, unknown => [atom_to_binary(Key) || {Key, silent} <- Parts ++ [{log, silent} || lists:keymember(silent, 2, Logs)]],
         large => [atom_to_binary(Key) || {Key, Found} <- Parts, Found =:= failed orelse Found =:= {ok, ?TOO_LARGE}], us => now_us() - Begun})}.
 
 %% Throws if the copy of a table, or of a term that a process has, might be large. An object of a table is copied to the
@@ -239,15 +241,18 @@ health_directory() ->
 
 %% Returns the log handlers of OTP. The process of a handler keeps its mode in a table that every process can read.
 health_log() ->
-    [#{name => atom_to_binary(Id), process => Process, mode => Mode, drops => health_drops(Name)} ||
+    [#{name => atom_to_binary(Id), process => Process, mode => Mode} ||
         #{id := Id, module := M} <- logger:get_handler_config(),
         Process <- [iolist_to_binary([atom_to_binary(M), $_, atom_to_binary(Id)])], Name <- existing([Process]),
         is_pid(whereis(Name)), Mode <- [persistent_term:get({logger_olp, Name}, none)], Mode =/= none].
 
-health_drops(Name) ->
-    case gen_server:call(Name, info) of
-        #{burst_limit_enable := true, burst_msg_count := N, burst_limit_max_count := Most} -> N >= Most;
-        _ -> false
+%% Adds whether the handler drops what is above its limit for bursts. An overloaded handler may be too late to answer, but
+%% its mode tells enough then.
+health_drops(Log = #{process := Process, mode := Mode}, How) ->
+    case why_ask(fun() -> gen_server:call(binary_to_existing_atom(Process), info) end, How) of
+        {ok, #{burst_limit_enable := true, burst_msg_count := N, burst_limit_max_count := Most}} -> {Log#{drops => N >= Most}, known};
+        silent when Mode =:= async -> {Log#{drops => false}, silent};
+        _ -> {Log#{drops => false}, known}
     end.
 
 health_starting() -> [atom_to_binary(element(1, A)) || {starting, L} <- application:info(), A <- L].

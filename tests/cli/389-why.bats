@@ -833,7 +833,7 @@ pasted() {
     assert_success
     pasted 5 "app('a\\';touch x;\\'')" <<<"$output"
     on_node "A = list_to_atom(\"a';touch x;'\"), ok = application:stop(A), ok = application:unload(A)"
-    node_heard "$NODE"
+    node_heard "$NODE" "touch x"
 }
 
 # bats test_tags=long
