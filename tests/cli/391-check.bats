@@ -462,6 +462,26 @@ interrupted() { # PHASES ARG...
     node_heard "$NODE"
     healthy
 }
+# Succeeds if check has asked the supervisor for its children.
+asks() {
+    on_node 'begin ok = sys:log(ill_supervisor, {true, 10000}), ok end'
+    check
+    log=$(node_eval "$NODE" 'begin {ok, L} = sys:log(ill_supervisor, get), L end')
+    [[ $log == *"'EXIT'"* ]] || fail "$log"
+    [[ $log == *_children* ]]
+}
+@test "check asks a supervisor for its children only if it has few, and never counts them" {
+    local log
+    on_node 'ill:make(restart_loop)'
+    asks
+    [[ $log != *count_children* ]] || fail "$log"
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    on_node 'ill:make(restart_among_many)'
+    ! asks || fail "$log"
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+}
 @test "processes log thousands of events a second" { ill logger_flood queue; }
 
 # A table of the node grows, or is nearly full.

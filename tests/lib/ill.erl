@@ -73,6 +73,7 @@ faults() ->
         {dirty_cpu, dirty, []},
         {dirty_io, dirty, []},
         {restart_loop, restarts, [ill_supervisor]},
+        {restart_among_many, none, []},
         {logger_flood, log, []},
 
         %% A table of the node grows, or is nearly full.
@@ -348,6 +349,12 @@ fault(restart_loop) ->
     ok = logger:set_module_level(supervisor, none),
     undo(fun() -> logger:unset_module_level(supervisor) end),
     supervisor([#{id => 'Elixir.Ill.Child', start => {?MODULE, dies, []}}]);
+fault(restart_among_many) ->
+    ok = logger:set_module_level(supervisor, none),
+    undo(fun() -> logger:unset_module_level(supervisor) end),
+    supervisor([#{id => N, start => {gen_server, start_link, [?MODULE, server, []]}} || N <- lists:seq(1, 300)]),
+    Pids = [Pid || {_, Pid, _, _} <- supervisor:which_children(ill_supervisor)],
+    sick(fun() -> [begin exit(Pid, kill), receive after 50 -> ok end end || Pid <- Pids], stuck() end);
 fault(logger_flood) ->
     [sick(fun() -> paced(10, fun() -> [logger:error("ill ~p", [N]) || N <- lists:seq(1, 10)] end) end)
         || _ <- lists:seq(1, 5)],
