@@ -265,18 +265,18 @@ look_details() ->
 %% Returns the row of a process, without the details if the process did not answer again. Sizes are bytes. growth:
 %% {Queue, Memory, Binaries, Reductions}.
 look_row(P, Values = {Queue, Memory, _, Reductions}, Details, L) ->
-    Row = #{pid => text_of(P), queue => Queue, memory => Memory, reductions => Reductions, growth => look_growth(P, Values, L)},
+    Row = #{pid => text_of(P), queue => Queue, memory => Memory, least => Queue > ?PROCESS_WALK, reductions => Reductions, growth => look_growth(P, Values, L)},
     case Details of
         none -> Row#{name => look_registered(P)};
         {Name, Began, Ancestors, Callers, Leader, Status, Stack, Heaps, Words, {Binaries, About}} ->
             Bytes = erlang:system_info(wordsize),
-            Heap = fun(Item) -> proplists:get_value(Item, Heaps, 0) * Bytes end,
+            Heap = fun(Item) when is_list(Heaps) -> proplists:get_value(Item, Heaps, 0) * Bytes; (_) -> 0 end,
             Initial = maps:from_list([{initial, look_function(MFA)} || MFA <- [Began], MFA =/= none]),
             Known = maps:merge(Row, Initial),
             Known#{name => look_text(Name), idle => Status =:= waiting andalso Queue =:= 0 andalso look_loop(Stack),
                 ancestors => Ancestors, callers => Callers, application => look_application(Leader), status => Status,
                 stack => [look_function(MFA) || MFA <- lists:sublist(Stack, 4)],
-                binaries => Binaries, about => About, total_heap => Words * Bytes,
+                binaries => Binaries, about => About, total_heap => case Words of ?TOO_LARGE -> 0; _ -> Words * Bytes end,
                 old_heap => Heap(old_heap_block_size), stack_size => Heap(stack_size), fragments => Heap(mbuf_size)}
     end.
 
@@ -457,6 +457,7 @@ look_in_nif(Status, {M, F, A}) when Status =:= running; Status =:= runnable ->
 look_in_nif(_, _) -> false.
 
 %% Returns the size of the binaries that the process refers to, and true if the size is an estimate.
+look_binaries(_, ?TOO_LARGE) -> {0, true};
 look_binaries(P, Heaps) ->
     case {process_binaries(Heaps), proplists:get_value(mbuf_size, Heaps, 0)} of
         {0, 0} -> {0, false};

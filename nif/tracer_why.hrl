@@ -13,11 +13,11 @@
 %% Answer: a map of
 %%      chain    [Row]: the process, the one that it waits for, the one that this waits for …
 %%               Row: #{pid, name, answer => known | silent | gone | elsewhere, status, stack => [{M, F, A}], queue,
-%%               reductions, memory, minor, nif, loop, among}: minor: minor collections since the last major one; nif:
-%%               the innermost function is a NIF; loop: it is the loop of a behaviour or of OTP; among: how many
-%%               processes the process may wait for, 0 if it waits for none; untold: it waits, and the answer does not
-%%               tell for which process: many: it has too many links or monitors, late: it did not list them in time,
-%%               or only the process itself was asked.
+%%               reductions, memory, least, minor, nif, loop, among}: least: memory is a least value; minor: minor
+%%               collections since the last major one; nif: the innermost function is a NIF; loop: it is the loop of a
+%%               behaviour or of OTP; among: how many processes the process may wait for, 0 if it waits for none;
+%%               untold: it waits, and the answer does not tell for which process: many: it has too many links or
+%%               monitors, late: it did not list them in time, or only the process itself was asked.
 %%               If answer is elsewhere, pid is a pid or a registered name of that node, and name is the node
 %%      cycle    the index of the row that the last row waits for; -1: none
 %%      sure     the processes of the cycle wait at the same time, and none of them is a guess
@@ -153,7 +153,7 @@ why_row_asked(P, How) ->
                 lists:split(length(name_items()), Values),
             Stack = look_stack(Trace, Current, Status),
             {#{pid => text_of(P), name => look_text(name_of(P, Name)), answer => known, status => Status, queue => Queue,
-                reductions => Reductions, memory => Memory, minor => proplists:get_value(minor_gcs, Collected, 0),
+                reductions => Reductions, memory => Memory, least => Queue > ?PROCESS_WALK, minor => proplists:get_value(minor_gcs, Collected, 0),
                 nif => look_in_nif(Status, Current), loop => look_loop(Stack),
                 stack => [{atom_to_binary(M), atom_to_binary(F), A} || {M, F, A} <- lists:sublist(Stack, ?WHY_FRAMES)]},
                 case Status =:= waiting andalso why_waits(Stack) of

@@ -81,6 +81,7 @@ bool ps_row_read(struct etf *r, struct ps_row *x, struct funs *funs)
         FIELD(INT, "queue", row.figures[PS_QUEUE]),
         FIELD(INT, "memory", row.figures[PS_MEMORY]),
         FIELD(INT, "binaries", row.figures[PS_BINARIES]),
+        FIELD(BOOL, "least", row.least),
         FIELD(BOOL, "about", row.about),
         FIELD(INT, "reductions", row.figures[PS_REDUCTIONS]),
         FIELD(INT, "total_heap", row.total_heap),
@@ -227,6 +228,13 @@ void ps_put_bytes(struct buf *to, int64_t bytes, bool sign)
     put_scaled(to, bytes, sign, 999.5, 1024, (const char *const[]){" B", " KB", " MB", " GB", " TB"});
 }
 
+void ps_put_memory(struct buf *to, int64_t bytes, bool least)
+{
+    if (least)
+        buf_char(to, '>');
+    ps_put_bytes(to, bytes, false);
+}
+
 void ps_put_binaries(struct buf *to, const struct ps_row *x)
 {
     if (x->about)
@@ -245,12 +253,14 @@ static void put_figure(const struct ps_table *t, const struct ps_row *x, enum ps
     struct buf *to = &cell->text;
 
     /* Only if a node chooses its rows by binaries does it measure those of all processes, and how they grow. */
-    if (s == PS_BINARIES && t->kept != PS_BINARIES && (t->growth || !x->known))
+    if (s == PS_BINARIES && (x->least || (t->kept != PS_BINARIES && (t->growth || !x->known))))
         return;
     if (cell->as != GRID_TEXT)
         print_i64(to, value);
     else if (s == PS_BINARIES && !t->growth)
         ps_put_binaries(to, x);
+    else if (s == PS_MEMORY && !t->growth)
+        ps_put_memory(to, value, x->least);
     else if (s == PS_MEMORY || s == PS_BINARIES)
         ps_put_bytes(to, value, t->growth);
     else
@@ -494,6 +504,14 @@ void ps_json_initial(const struct ps_row *x, struct buf *to)
     buf_release(&text);
 }
 
+static void json_heap(const struct ps_row *x, struct buf *to)
+{
+    json_put_int(to, "total_heap", x->total_heap);
+    json_put_int(to, "old_heap", x->old_heap);
+    json_put_int(to, "stack_size", x->stack_bytes);
+    json_put_int(to, "fragments", x->fragments);
+}
+
 static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf *to)
 {
     json_begin_record(to, "process");
@@ -501,8 +519,10 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
     json_put_text(to, "pid", x->process.pid);
     if (x->process.name[0])
         json_put_text(to, "name", x->process.name);
-    json_figures(to, x->figures, x->known || t->kept == PS_BINARIES);
-    if (x->about)
+    json_figures(to, x->figures, !x->least && (x->known || t->kept == PS_BINARIES));
+    if (x->least)
+        json_put_bool(to, "memory_estimated", true);
+    if (x->about && !x->least)
         json_put_bool(to, "binaries_estimated", true);
     if (x->known) {
         ps_json_initial(x, to);
@@ -516,10 +536,8 @@ static void ps_json(const struct ps_table *t, const struct ps_row *x, struct buf
         for (unsigned i = 0; i < x->nstack; i++)
             look_frame_json(to, &x->stack[i]);
         json_end_array(to);
-        json_put_int(to, "total_heap", x->total_heap);
-        json_put_int(to, "old_heap", x->old_heap);
-        json_put_int(to, "stack_size", x->stack_bytes);
-        json_put_int(to, "fragments", x->fragments);
+        if (!x->least)
+            json_heap(x, to);
         json_put_text(to, "holds", ps_holder(x));
     }
     if (t->nodes[x->node].since_us >= 0) {

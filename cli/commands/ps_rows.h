@@ -32,6 +32,7 @@ struct ps_row {
     struct look_frame stack[PS_FRAMES]; /* innermost function first */
     unsigned nstack;
     int64_t figures[PS_FIGURES], growth[PS_FIGURES];
+    bool least; /* the memory is the least value that the messages of a long queue take */
     bool about; /* the size of the binaries is an estimate, because there are too many to list */
     int64_t total_heap, old_heap, stack_bytes, fragments;
 };
@@ -84,8 +85,9 @@ void ps_table_data(const struct ps_table *t, enum grid_as as, struct buf *to); /
 /* Returns the name of the part that takes most of the process's memory: heap, old heap, stack, messages or binaries. */
 const char *ps_holder(const struct ps_row *x);
 
-void ps_put_bytes(struct buf *to, int64_t bytes, bool sign);  /* prints 812 B, 3.4 KB or 12 MB; with `sign`, +12 MB */
-void ps_put_binaries(struct buf *to, const struct ps_row *x); /* like ps_put_bytes(); puts ~ before an estimate */
-void ps_put_count(struct buf *to, int64_t count, bool sign);  /* prints 8120, 12k or 1.2M */
+void ps_put_bytes(struct buf *to, int64_t bytes, bool sign);   /* prints 812 B, 3.4 KB or 12 MB; with `sign`, +12 MB */
+void ps_put_memory(struct buf *to, int64_t bytes, bool least); /* like ps_put_bytes(); puts > before a least value */
+void ps_put_binaries(struct buf *to, const struct ps_row *x);  /* like ps_put_bytes(); puts ~ before an estimate */
+void ps_put_count(struct buf *to, int64_t count, bool sign);   /* prints 8120, 12k or 1.2M */
 
 #endif

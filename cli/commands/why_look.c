@@ -32,9 +32,9 @@ static bool why_take_row(struct etf *r, struct why_row *x, struct funs *funs)
         FIELD(TEXT, "answer", row.answer),   FIELD(TEXT, "status", row.status),
         FIELD(INT, "queue", row.queue),      FIELD(INT, "reductions", row.reductions),
         FIELD(INT, "memory", row.memory),    FIELD(INT, "minor", row.minor),
-        FIELD(INT, "among", row.among),      FIELD(BOOL, "nif", row.nif),
-        FIELD(TEXT, "untold", row.untold),   FIELD(BOOL, "loop", row.loop),
-        FIELD(TERM, "stack", stack),
+        FIELD(BOOL, "least", row.least),     FIELD(INT, "among", row.among),
+        FIELD(BOOL, "nif", row.nif),         FIELD(TEXT, "untold", row.untold),
+        FIELD(BOOL, "loop", row.loop),       FIELD(TERM, "stack", stack),
     };
 #undef FIELD
     struct why_taken_row t = {.row = {.among = 0}};

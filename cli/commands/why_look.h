@@ -22,6 +22,7 @@ struct why_row {
     struct look_frame stack[WHY_FRAMES]; /* innermost function first */
     unsigned nstack;
     int64_t queue, reductions, memory;
+    bool least;    /* `memory` is the least value that the messages of a long queue take */
     int64_t minor; /* number of minor collections since the last major one */
     int64_t among; /* the process waits for one of this many processes; 0: it waits for no process */
     bool nif;      /* the innermost function is a NIF */

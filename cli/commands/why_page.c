@@ -500,15 +500,18 @@ static void put_memory(const struct why_page *p, struct buf *b)
     const struct why_look *l = p->look;
     const struct why_samples *s = p->samples;
 
-    ps_put_bytes(b, l->chain[0].memory, false);
+    ps_put_memory(b, l->chain[0].memory, l->chain[0].least);
     if (s->last.memory != s->first.memory) {
         buf_puts(b, ", ");
         ps_put_bytes(b, (int64_t)why_rate(s, s->first.memory, s->last.memory), true);
         buf_puts(b, "/s");
     }
     if (l->self.known) {
-        buf_printf(b, ", mostly %s, binaries ", ps_holder(&l->self));
-        ps_put_binaries(b, &l->self);
+        buf_printf(b, ", mostly %s", ps_holder(&l->self));
+        if (!l->self.least) {
+            buf_puts(b, ", binaries ");
+            ps_put_binaries(b, &l->self);
+        }
     }
 }
 
@@ -636,6 +639,8 @@ static void json_row(const struct why_row *x, struct buf *to)
         json_end_array(to);
         json_put_int(to, "queue", x->queue);
         json_put_int(to, "memory", x->memory);
+        if (x->least)
+            json_put_bool(to, "memory_estimated", true);
         json_put_int(to, "reductions", x->reductions);
         if (x->among)
             json_put_int(to, "waits_for_one_of", x->among);
@@ -734,8 +739,9 @@ void why_page_json(const struct why_page *p, struct buf *to)
         if (l->self.callers.count)
             ps_json_names(&l->self.callers, "callers", to);
         json_put_text(to, "application", l->self.application);
-        json_put_int(to, "binaries", l->self.figures[PS_BINARIES]);
-        if (l->self.about)
+        if (!l->self.least)
+            json_put_int(to, "binaries", l->self.figures[PS_BINARIES]);
+        if (l->self.about && !l->self.least)
             json_put_bool(to, "binaries_estimated", true);
         json_put_text(to, "holds", ps_holder(&l->self));
     }

@@ -39,6 +39,26 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     ended leaks
 }
 
+# The VM would walk all of the messages to measure the memory.
+@test "the memory of a process with more than 300,000 messages is the least that they take" {
+    started leaks 'fun(Up) -> Up(), receive never -> ok end end'
+    on_node 'begin [leaks ! N || N <- lists:seq(1, 300001)], ok end'
+    for sort in queue memory binaries reductions; do
+        ps --sort "$sort" --rows 1000 --json
+        assert_success
+        assert_equal "$(row leaks '"\(.queue) \(.memory) \(.memory_estimated) \(.holds) \(.binaries) \(.total_heap) \(.old_heap)"')" \
+            "300001 $((300001 * 88)) true messages null null null"
+    done
+    ps --rows 1000
+    assert_line --regexp ' 300k +>25 MB +- .* messages .*\(leaks\) '
+    run --separate-stderr timeout 60 "$ETRACE_BIN" why -n "$NODE" leaks
+    assert_success
+    assert_line --regexp '^memory +>25 MB, mostly messages  '
+    run --separate-stderr timeout 60 "$ETRACE_BIN" why -n "$NODE" --json leaks
+    assert_equal "$(jq -c '[.chain[0].memory_estimated, .binaries]' <<<"$output")" '[true,null]'
+    ended leaks
+}
+
 @test "the binaries of a process are counted once, and only large ones" {
     started hoards 'fun(Up) -> B = binary:copy(<<7>>, 20000000), put(all, [B, B, <<"small">>]), garbage_collect(), Up(), receive never -> ok end end'
     ps --sort binaries --json
