@@ -58,7 +58,8 @@ static void *at_work(void *data)
     struct knock *k = data;
 
     k->ok = node_connect(&k->target, &k->conn, &k->why);
-    tls_end_thread();
+    if (k->target.tls)
+        tls_end_thread();
     while (write(k->ready[1], "", 1) < 0 && errno == EINTR)
         ;
     knock_let_go(k);

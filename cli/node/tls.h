@@ -30,7 +30,11 @@ struct tls;        /* the TLS of one connection; does not own the socket */
  * any other use.
  */
 void tls_begin(void);
-void tls_end_thread(void); /* frees what OpenSSL keeps for the calling thread */
+/*
+ * Frees what OpenSSL keeps for the calling thread, which must have used OpenSSL: otherwise OpenSSL would begin here,
+ * and hang without memory.
+ */
+void tls_end_thread(void);
 
 /* Loads the files. On failure returns NULL and sets *e to a whole sentence. */
 struct tls_config *tls_config_new(const struct tls_options *o, struct err *e);
