@@ -693,7 +693,7 @@ has_events() { "$ETRACE_BIN" replay "$1" 2>/dev/null | grep -q raise; }
     local owner='hd(control:companion(owner))'
     trace --json --ring 1MB --snapshot-when 'class == error' --snapshot-after 1h 'work:raise/2 -> return'
     # The owner does not run between the end that etrace asks for and the error, so it sees the end first.
-    on_node "work:caught(exit, a), register(holder, spawn(fun() -> P = $owner, erlang:suspend_process(P), receive go -> ok end end))"
+    on_node "Me = self(), work:caught(exit, a), register(holder, spawn(fun() -> erlang:suspend_process($owner), Me ! held, receive go -> ok end end)), receive held -> ok end"
     kill -INT "$TRACER"
     asked() { [[ $(node_eval "$NODE" "element(2, process_info($owner, message_queue_len))") -gt 0 ]]; }
     until_true 20 asked
