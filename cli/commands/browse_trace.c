@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../events/recfile.h"
+#include "../ground/command_line.h"
 #include "../ground/mem.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
@@ -385,14 +386,21 @@ static bool check_options(const struct view_opts *view, struct err *e)
 static void put_probes(struct browse_trace *b)
 {
     const struct browse_settings *set = &b->set;
+    struct command_line c = {0};
 
     buf_clear(&b->probes);
     for (size_t i = 0; i < set->words->count; i++)
         buf_printf(&b->probes, "%s%s", i ? "  " : "", set->words->items[i]);
-    for (size_t i = 0; i < set->what->procs.count; i++)
-        buf_printf(&b->probes, "  -P %s", set->what->procs.items[i]);
-    for (size_t i = 0; i < set->view->wheres.count; i++)
-        buf_printf(&b->probes, "  -e %s", set->view->wheres.items[i]);
+    for (size_t i = 0; i < set->what->procs.count; i++) {
+        command_line_add(&c, "  -P");
+        command_line_word(&c, set->what->procs.items[i]);
+    }
+    for (size_t i = 0; i < set->view->wheres.count; i++) {
+        command_line_add(&c, "  -e");
+        command_line_word(&c, set->view->wheres.items[i]);
+    }
+    buf_puts(&b->probes, command_line_text(&c));
+    command_line_release(&c);
 }
 
 /* Makes the file and the list for the current probes. */

@@ -191,6 +191,7 @@ static int cmd_requests_run(struct ctx *ctx, const struct cmd *self, char **argv
             table_screen_init(&screen, ctx, "requests", own.interval_ns, view.color);
             o.table = &screen.table;
             view.turn = &screen.refresh.turn;
+            view.screen = &screen.screen;
         }
         view.servers = servers.count ? &servers : NULL;
         if (servers.count && !own.what.procs.count)

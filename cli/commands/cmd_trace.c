@@ -154,6 +154,7 @@ static int cmd_trace_run(struct ctx *ctx, const struct cmd *self, char **argv)
         table_screen_init(&screen, ctx, "trace", 0, view.color);
         screen.table.if_counts = true;
         view.turn = &screen.refresh.turn;
+        view.screen = &screen.screen;
         const bool knows =
             read_recorder(ctx, &recorder, &node, &view.outputs, &limit, &words, &e) &&
             TOGETHER(&e, KNOWN(BROWSE, view.browse), KNOWN(COMMAND, rest != NULL),

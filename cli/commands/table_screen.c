@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "table_screen.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "../erlang/term_print.h"
+#include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../views/grid.h"
 
@@ -13,7 +15,8 @@
 static const char *const help_text[] = {
     "  s  → ←     sort by the next column",
     "  o          the other direction",
-    "  ↑ ↓        scroll; also Page Up and Down, Home, End",
+    "  ↑ ↓        choose a row; also Page Up and Down, Home, End",
+    "  Enter      all figures of the row, and a histogram; Esc goes back",
     "  p  space   pause",
     "  /          show only the rows with a text",
     "  q          quit, and print the whole table",
@@ -36,39 +39,127 @@ static void table_screen_title(void *data, struct buf *to)
         buf_printf(to, " · %llu lost", (unsigned long long)lost);
 }
 
-/* Takes the next line that matches the filter from the text. Returns false after the last one. */
-static bool table_screen_line(const struct table_screen *s, struct str *text, struct str *ret)
+/* ---- lines ---- */
+
+/* The lines of the text as a grid: after the titles, a row for each line that has a name, and the rest. */
+struct table_lines {
+    struct str titles, rest;
+    struct str *rows, *names;
+    struct grid_column column;
+    struct grid grid;
+    bool plain; /* put() leaves out colours, because a filter must not find their codes */
+};
+
+/* Appends the line without the codes of colours. */
+static void put_plain(struct buf *to, struct str line)
 {
-    while (str_line(text, ret))
-        if (grid_matches(s->refresh.filter, *ret))
-            return true;
-    return false;
+    for (size_t i = 0; i < line.len; i++) {
+        if (line.at[i] == '\033')
+            while (i < line.len && line.at[i] != 'm')
+                i++;
+        else
+            buf_char(to, line.at[i]);
+    }
 }
 
-/* Prints the rows that match the filter. Always prints the first line, which has the titles of the columns. */
+static void lines_put(const void *data, size_t row, size_t column, struct grid_cell *cell)
+{
+    const struct table_lines *x = data;
+
+    (void)column;
+    if (x->plain || (x->grid.marked && grid_row(&x->grid, x->grid.marked - 1) == row))
+        put_plain(&cell->text, x->rows[row]);
+    else
+        buf_str(&cell->text, x->rows[row]);
+}
+
+static void lines_name(const void *data, size_t row, struct buf *to)
+{
+    buf_str(to, ((const struct table_lines *)data)->names[row]);
+}
+
+/*
+ * Makes the grid, and moves the window of the screen. Without names, each line after the titles is a row that cannot be
+ * chosen.
+ */
+static void lines_init(struct table_lines *x, struct table_screen *s)
+{
+    struct str text = buf_view(&s->shown), names = buf_view(&s->names), name = {0}, line;
+    const bool named = names.len;
+    size_t cap = 0, n = 0;
+
+    *x = (struct table_lines){.column = {.title = "", .keep = GRID_WHOLE}};
+    str_line(&text, &x->titles);
+    for (size_t names_cap = 0; named ? str_line(&names, &name) && str_line(&text, &line) : str_line(&text, &line);
+         n++) {
+        x->rows = mem_grow(x->rows, &cap, n + 1, sizeof(*x->rows));
+        x->names = mem_grow(x->names, &names_cap, n + 1, sizeof(*x->names));
+        x->rows[n] = line;
+        x->names[n] = name;
+    }
+    x->rest = text;
+    x->grid = (struct grid){.columns = &x->column,
+                            .ncolumns = 1,
+                            .put = lines_put,
+                            .name = lines_name,
+                            .data = x,
+                            .nrows = n};
+    s->refresh.window.chooses = named;
+    x->plain = true;
+    grid_show(&x->grid, &s->refresh.window);
+    x->plain = false;
+}
+
+static void lines_release(struct table_lines *x)
+{
+    grid_release(&x->grid);
+    free(x->rows);
+    free(x->names);
+}
+
+/* Prints the rows of the window. Always prints the first line, which has the titles of the columns. */
 static void table_screen_rows(void *data, unsigned columns, struct buf *to)
 {
     struct table_screen *s = data;
-    struct grid_window *w = &s->refresh.window;
-    struct str rows = buf_view(&s->table.text), titles, line;
-    size_t n = 0;
+    struct table_lines x;
 
     (void)columns;
-    if (!str_line(&rows, &titles))
+    if (!s->shown.len)
         return;
-    struct str text = rows;
-    while (table_screen_line(s, &text, &line))
-        n++;
-    grid_window_fit(w, n);
-    buf_str(to, titles);
+    lines_init(&x, s);
+    buf_str(to, x.titles);
     buf_char(to, '\n');
-    text = rows;
-    for (size_t i = 0; i < w->first + w->room && table_screen_line(s, &text, &line); i++) {
-        if (i < w->first)
-            continue;
-        buf_str(to, line);
-        buf_char(to, '\n');
+    grid_text(&x.grid, to);
+    buf_str(to, x.rest);
+    lines_release(&x);
+}
+
+/* Sets the row whose details the view prints next. Returns true if it has changed. */
+static bool want_details(struct table_screen *s)
+{
+    struct buf before = s->screen.wanted;
+    struct table_lines x;
+
+    s->screen.wanted = (struct buf){0};
+    if (s->refresh.opened && before.len) {
+        buf_str(&s->screen.wanted, buf_view(&before));
+    } else if (s->refresh.opened) {
+        lines_init(&x, s);
+        if (x.grid.marked)
+            lines_name(&x, grid_row(&x.grid, x.grid.marked - 1), &s->screen.wanted);
+        lines_release(&x);
     }
+    const bool same = str_same(buf_view(&before), buf_view(&s->screen.wanted));
+    if (!same)
+        buf_clear(&s->details);
+    buf_release(&before);
+    return !same;
+}
+
+static void table_screen_details(void *data, unsigned columns, struct buf *to)
+{
+    (void)columns;
+    buf_str(to, buf_view(&((struct table_screen *)data)->details));
 }
 
 static void table_screen_key(void *data, int key)
@@ -79,16 +170,36 @@ static void table_screen_key(void *data, int key)
 
 static void screen_begin(void *data)
 {
-    refresh_open(&((struct table_screen *)data)->refresh);
+    struct table_screen *s = data;
+
+    s->screen.open = true;
+    refresh_open(&s->refresh);
+}
+
+/* Keeps the new text: a pause shows it again, and the details do not replace the table. */
+static void take_text(struct table_screen *s)
+{
+    struct buf *to = s->screen.wanted.len ? &s->details : &s->shown;
+
+    buf_clear(to);
+    buf_str(to, buf_view(&s->table.text));
+    if (to == &s->shown) {
+        buf_clear(&s->names);
+        buf_str(&s->names, buf_view(&s->screen.names));
+    }
+    buf_clear(&s->screen.names);
+    s->refresh.details = s->names.len ? table_screen_details : NULL;
 }
 
 static bool screen_draw(void *data, bool fresh)
 {
     struct table_screen *s = data;
 
+    if (fresh)
+        take_text(s);
     s->refresh.dirty |= fresh;
     s->table.paused = s->refresh.paused;
-    s->table.again |= !s->refresh.next; /* a key has changed the order */
+    s->table.again |= want_details(s) || !s->refresh.next; /* next 0: a key has changed the order */
     s->refresh.next = -1;
     refresh_draw(&s->refresh);
     return !s->refresh.done;
@@ -96,7 +207,10 @@ static bool screen_draw(void *data, bool fresh)
 
 static void screen_end(void *data)
 {
-    refresh_close(&((struct table_screen *)data)->refresh);
+    struct table_screen *s = data;
+
+    s->screen.open = false;
+    refresh_close(&s->refresh);
 }
 
 void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name, int64_t interval_ns, int color)
@@ -104,7 +218,9 @@ void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name
     *s = (struct table_screen){
         .refresh = {.ctx = ctx,
                     .name = name,
-                    .keys = "q quit  s sort  o order  p pause  / filter  h help",
+                    .keys = "q quit  Enter details  s sort  o order  p pause  / filter  h help",
+                    .details_keys = "q quit  Esc back  ↑↓ scroll  p pause  h help",
+                    .details_ask = true,
                     .help = help_text,
                     .data = s,
                     .title = table_screen_title,
@@ -124,5 +240,9 @@ void table_screen_init(struct table_screen *s, struct ctx *ctx, const char *name
 
 void table_screen_release(struct table_screen *s)
 {
+    grid_screen_release(&s->screen);
+    buf_release(&s->shown);
+    buf_release(&s->names);
+    buf_release(&s->details);
     refresh_release(&s->refresh);
 }

@@ -8,7 +8,10 @@
 
 struct table_screen {
     struct refresh refresh;
-    struct live_table table; /* for struct live_options */
+    struct live_table table;   /* for struct live_options */
+    struct grid_screen screen; /* for struct view_opts */
+    struct buf shown, names;   /* the text of the table on the screen, and the names of its rows */
+    struct buf details;        /* the text about the chosen row */
 };
 
 /* `name` is the name of the command. interval_ns 0 means one second. `color` is an enum tty_color. */

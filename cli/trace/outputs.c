@@ -317,6 +317,7 @@ static struct look look_of(const struct view_opts *o)
         .fields = o->fields,
         .format = o->format,
         .sort = {o->sort, o->turn},
+        .screen = o->screen,
         .servers = o->servers,
         .deaths = o->deaths,
     };

@@ -120,6 +120,7 @@ struct view_opts {
     bool settings; /* set by code: the options are settings of the interactive mode, and --sort is for its later tables
                     */
     const struct grid_turn *turn; /* set by code: what the keys of the screen change about `sort`; NULL: no screen */
+    struct grid_screen *screen;   /* set by code: the screen of the table; NULL: no screen */
     bool live;   /* set by code: a table on the terminal is redrawn, which leaves the last column free */
     bool tables; /* set by code: the trace counts events by keys, so the views are tables unless `as` names a view */
     bool invert;

@@ -95,8 +95,8 @@ static void window_filter(struct grid *g, const char *filter)
 
 /* ---- the window ---- */
 
-/* Returns the row that has the held name, or g->nrows. */
-static size_t window_find(const struct grid *g, const struct grid_window *w)
+/* Returns the row that has this name, or g->nrows. */
+static size_t row_named(const struct grid *g, struct str sought)
 {
     struct buf name = {0};
     size_t row = 0;
@@ -104,7 +104,7 @@ static size_t window_find(const struct grid *g, const struct grid_window *w)
     for (; row < g->nrows; row++) {
         buf_clear(&name);
         g->name(g->data, grid_row(g, row), &name);
-        if (str_same(buf_view(&name), buf_view(&w->held)))
+        if (str_same(buf_view(&name), sought))
             break;
     }
     buf_release(&name);
@@ -118,7 +118,7 @@ static size_t window_find(const struct grid *g, const struct grid_window *w)
 static bool window_choose(const struct grid *g, struct grid_window *w)
 {
     const size_t end = g->nrows - MIN(g->nrows, 1u);
-    const size_t held = w->held.len ? window_find(g, w) : g->nrows;
+    const size_t held = w->held.len ? row_named(g, buf_view(&w->held)) : g->nrows;
     const bool gone = w->held.len && held == g->nrows;
 
     w->chosen = w->last ? end : held < g->nrows ? held : MIN(w->chosen, end);
@@ -157,6 +157,32 @@ void grid_show(struct grid *g, struct grid_window *w)
     grid_window_fit(w, g->nrows);
     g->first = w->first;
     g->marked = found ? w->chosen + 1 : 0;
+}
+
+/* ---- the screen of a live trace ---- */
+
+void grid_screen_name(struct grid_screen *s, const struct grid *g)
+{
+    if (!grid_screen_is_open(s))
+        return;
+    for (size_t row = 0; row < g->nrows; row++) {
+        g->name(g->data, grid_row(g, row), &s->names);
+        buf_char(&s->names, '\n');
+    }
+}
+
+bool grid_screen_wants(const struct grid_screen *s, const struct grid *g, size_t *ret_row)
+{
+    if (!grid_screen_is_open(s) || !s->wanted.len)
+        return false;
+    *ret_row = row_named(g, buf_view(&s->wanted));
+    return true;
+}
+
+void grid_screen_release(struct grid_screen *s)
+{
+    buf_release(&s->wanted);
+    buf_release(&s->names);
 }
 
 /* ---- one row ---- */

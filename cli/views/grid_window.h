@@ -44,6 +44,31 @@ void grid_window_fit(struct grid_window *w, size_t rows);
 bool grid_matches(const char *filter, struct str text);
 
 /*
+ * The screen that shows the table of a live trace. The view prints the whole table, and the screen scrolls its lines.
+ * A view with such a screen (struct look) names the rows of its table, so that the user can choose one.
+ */
+struct grid_screen {
+    bool open;         /* the screen shows the next text of the view; false: the text stays on the terminal */
+    struct buf wanted; /* name of the row whose details the view prints instead of the table; empty: the table */
+    struct buf names;  /* a line with the name of each row; empty: the text is not a single table */
+};
+
+/* Returns true if the next text of the view goes to a screen. */
+static inline bool grid_screen_is_open(const struct grid_screen *s)
+{
+    return s && s->open;
+}
+
+/* Adds the names of the rows of the grid to the screen, if it is open. */
+void grid_screen_name(struct grid_screen *s, const struct grid *g);
+/*
+ * Returns true if the screen wants the details of a row of the grid instead of the table. *ret_row is then the row, or
+ * g->nrows if the row is gone.
+ */
+bool grid_screen_wants(const struct grid_screen *s, const struct grid *g, size_t *ret_row);
+void grid_screen_release(struct grid_screen *s);
+
+/*
  * Prints the columns of a row that have a title, one in each line, with the whole text. Leaves out empty cells.
  */
 void grid_row_text(const struct grid *g, size_t row, struct buf *to);

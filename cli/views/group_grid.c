@@ -100,10 +100,18 @@ static void group_grid_columns(struct group_grid *x, bool nodes)
     group_grid_figures(x, group_columns(x->g, false, x->figures));
 }
 
+static void group_grid_name(const void *data, size_t row, struct buf *to)
+{
+    const struct group_grid *x = data;
+
+    group_grid_put_name(x, row < x->g->n ? &x->g->items[row] : &x->g->other, to);
+}
+
 void group_grid_init(struct group_grid *x, struct groups *g, const struct look *look, bool nodes)
 {
     *x = (struct group_grid){.g = g, .printer = group_printer(g, look->terms)};
     x->grid = (struct grid){.put = group_grid_put,
+                            .name = group_grid_name,
                             .data = x,
                             .nrows = g->n + (g->other.count > 0),
                             .width = look->width,

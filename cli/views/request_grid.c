@@ -113,11 +113,26 @@ static void request_grid_put(const void *data, size_t row, size_t column, struct
     }
 }
 
+/* The node, the server and the request tell a row from all others. */
+static void request_grid_name(const void *data, size_t row, struct buf *to)
+{
+    struct grid_cell cell = {0};
+
+    for (enum request_column c = REQUEST_COL_NODE; c <= REQUEST_COL_SHAPE; c++) {
+        buf_clear(&cell.text);
+        request_grid_put(data, row, c, &cell);
+        buf_str(to, buf_view(&cell.text));
+        buf_char(to, ' ');
+    }
+    buf_release(&cell.text);
+}
+
 void request_grid_init(struct request_grid *x, const struct request_view *q)
 {
     memcpy(x->columns, columns, sizeof(columns));
     x->grid = (struct grid){x->columns, REQUEST_COLUMNS, request_grid_put, q, q->rows.n, .width = q->sink.look.width};
     x->grid.paint = q->paint;
+    x->grid.name = request_grid_name;
     grid_order(&x->grid, &q->sink.look.sort);
 }
 

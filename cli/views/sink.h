@@ -20,6 +20,7 @@ struct groups;
 struct process_names;
 struct death_choice;
 struct event_sought;
+struct grid_screen;
 
 #define TOTALS_OPEN_NS INT64_C(1000000000)
 
@@ -88,12 +89,13 @@ struct look {
     enum time_style time;
     enum terms_style terms;
     bool colour;
-    bool nodes;            /* show the node of each event; the pipeline sets it when a second node appears */
-    const char *fields;    /* --fields: comma-separated names; NULL: the view's default */
-    const char *format;    /* --format; NULL: none */
-    struct grid_sort sort; /* --sort, and the keys of the screen; only for views with SINK_SORTS */
-    unsigned width;        /* columns of the terminal; 0: not a terminal */
-    const char *file;      /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
+    bool nodes;                 /* show the node of each event; the pipeline sets it when a second node appears */
+    const char *fields;         /* --fields: comma-separated names; NULL: the view's default */
+    const char *format;         /* --format; NULL: none */
+    struct grid_sort sort;      /* --sort, and the keys of the screen; only for views with SINK_SORTS */
+    struct grid_screen *screen; /* the screen that shows the table; NULL: none; only for views with SINK_SORTS */
+    unsigned width;             /* columns of the terminal; 0: not a terminal */
+    const char *file; /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
     struct process_names *servers;     /* the views of requests show only requests to these processes; NULL: all */
     struct death_choice *deaths;       /* the exits that the views of exits show; NULL: those that are not normal */
     const struct event_sought *sought; /* the event that the view of one event shows */

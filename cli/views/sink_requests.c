@@ -5,6 +5,7 @@
  */
 #include "../ground/number.h"
 #include "bars.h"
+#include "grid_window.h"
 #include "request_grid.h"
 #include "request_notes.h"
 
@@ -43,18 +44,59 @@ static void put_sum(const struct request_view *q, struct buf *to, enum request_c
         buf_printf(to, "%s: %llu\n", request_table.columns[c].title, (unsigned long long)n);
 }
 
-static void put_rows(const struct request_view *q, struct buf *to)
+/* Prints the percentiles and the histogram of a time. */
+static void put_times(const struct request_view *q, const char *part, const struct stat *t)
+{
+    const struct bars bars = {&q->paint, q->sink.look.width};
+    struct buf *to = q->sink.out;
+
+    buf_printf(to, "%s  ", part);
+    print_u64(to, t->timed);
+    if (t->timed)
+        bars_durations(&bars, to, t);
+    else
+        buf_puts(to, ", no time known\n");
+    buf_char(to, '\n');
+}
+
+/* Prints the details of a row of the grid, or that it is gone. */
+static void put_details(const struct request_grid *x, size_t row)
+{
+    const struct request_view *q = x->grid.data;
+
+    if (row == x->grid.nrows) {
+        buf_puts(q->sink.out, "the row is gone\n");
+        return;
+    }
+    const struct request_row *r = request_grid_row(x, row);
+    grid_row_text(&x->grid, row, q->sink.out);
+    buf_char(q->sink.out, '\n');
+    put_times(q, "waited", &r->waited);
+    put_times(q, "worked", &r->worked);
+    put_times(q, "reply", &r->reply);
+}
+
+/* Prints the table and returns true. Prints the details of a row and returns false if the screen wants them. */
+static bool put_rows(const struct request_view *q, struct buf *to)
 {
     struct request_grid x;
+    size_t row;
 
     request_grid_init(&x, q);
     for (enum request_column c = 0; c < REQUEST_COLUMNS; c++)
         x.columns[c].hidden = !has_column(q, c);
+    if (grid_screen_wants(q->sink.look.screen, &x.grid, &row)) {
+        put_details(&x, row);
+        grid_release(&x.grid);
+        return false;
+    }
+    grid_screen_name(q->sink.look.screen, &x.grid);
     const uint64_t shown = grid_text(&x.grid, to);
     grid_release(&x.grid);
     for (enum request_column c = REQUEST_COL_TIMED_OUT; c <= REQUEST_COL_DOWN; c++)
         if (!(shown >> c & 1))
             put_sum(q, to, c);
+    return true;
 }
 
 static void end_requests(struct sink *sink, const struct totals *totals)
@@ -62,8 +104,8 @@ static void end_requests(struct sink *sink, const struct totals *totals)
     struct request_view *q = (struct request_view *)sink;
 
     request_rows_open(&q->rows);
-    put_rows(q, sink->out);
-    request_put_notes(q, sink->out, totals);
+    if (put_rows(q, sink->out))
+        request_put_notes(q, sink->out, totals);
 }
 
 const struct sink_type sink_requests = {
@@ -87,7 +129,6 @@ static void put_histogram(const struct request_grid *x, size_t row, const char *
     const struct request_view *q = x->grid.data;
     struct buf *to = q->sink.out;
     struct grid_cell cell = {0};
-    const struct bars bars = {&q->paint, q->sink.look.width};
 
     paint_begin(&q->paint, to, PAINT_FUN);
     for (enum request_column c = REQUEST_COL_NODE; c <= REQUEST_COL_SHAPE; c++)
@@ -97,13 +138,7 @@ static void put_histogram(const struct request_grid *x, size_t row, const char *
             buf_char(to, ' ');
         }
     paint_end(&q->paint, to);
-    buf_printf(to, "%s  ", part);
-    print_u64(to, t->timed);
-    if (t->timed)
-        bars_durations(&bars, to, t);
-    else
-        buf_puts(to, ", no time known\n");
-    buf_char(to, '\n');
+    put_times(q, part, t);
     buf_release(&cell.text);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "bars.h"
+#include "grid_window.h"
 #include "group_grid.h"
 #include "missing.h"
 
@@ -94,8 +95,35 @@ static void put_notes(struct buf *to, const struct groups *g)
     put_count(to, g->unpaired, "result", "without a call, not counted");
 }
 
+/* Prints the details of a row of the grid, or that it is gone. */
+static void put_details(const struct group_grid *x, size_t row, struct buf *to)
+{
+    if (row == x->grid.nrows) {
+        buf_puts(to, "the row is gone\n");
+        return;
+    }
+    grid_row_text(&x->grid, row, to);
+    put_histograms(x, group_grid_row(x, row), to);
+}
+
+/* Prints the table on a screen: the histograms of a row are among its details. */
+static void put_on_screen(const struct group_grid *x, struct grid_screen *screen, struct buf *to)
+{
+    size_t row;
+
+    if (grid_screen_wants(screen, &x->grid, &row)) {
+        put_details(x, row, to);
+        return;
+    }
+    grid_screen_name(screen, &x->grid);
+    grid_text(&x->grid, to);
+    put_notes(to, x->g);
+}
+
 static void end_table(struct sink *sink, const struct totals *totals)
 {
+    const bool on_screen = totals->ngroups == 1 && grid_screen_is_open(sink->look.screen);
+
     if (!totals->ngroups)
         buf_puts(sink->out, "nothing is counted: no expression has 'by'\n");
     for (size_t i = 0; i < totals->ngroups; i++) {
@@ -108,13 +136,18 @@ static void end_table(struct sink *sink, const struct totals *totals)
             buf_str(sink->out, g->by->text);
             buf_char(sink->out, '\n');
         }
-        grid_text(&x.grid, sink->out);
-        for (size_t k = 0; k < x.grid.nrows; k++)
-            put_histograms(&x, group_grid_row(&x, k), sink->out);
-        put_notes(sink->out, g);
+        if (on_screen) {
+            put_on_screen(&x, sink->look.screen, sink->out);
+        } else {
+            grid_text(&x.grid, sink->out);
+            for (size_t k = 0; k < x.grid.nrows; k++)
+                put_histograms(&x, group_grid_row(&x, k), sink->out);
+            put_notes(sink->out, g);
+        }
         group_grid_release(&x);
     }
-    missing_report(sink->out, totals, "");
+    if (!on_screen || !sink->look.screen->wanted.len)
+        missing_report(sink->out, totals, "");
 }
 
 const struct sink_type sink_table = {

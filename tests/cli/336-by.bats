@@ -356,6 +356,40 @@ b      1'
     await_last '^ready> *$'
 }
 
+@test "on a terminal Enter shows the histograms of a row, and the whole text stays at the end" {
+    terminal 90 16 "$ETRACE_BIN -n $NODE 'work:two(K, N) by K: count, hist(N)'; exec sleep 100"
+    await '^q quit  Enter details'
+    on_node '[work:two(a, N) || N <- [1, 2, 3]], work:two(b, 10)'
+    await '^a +3$'
+    await '^b +1$'
+    await_not 'hist\(N\)'
+    keys Down
+    keys Enter
+    await '^b  hist\(N\)  1$'
+    await '^ +8 \|#+\| 1$'
+    await_not '^a '
+    on_node 'work:two(b, 11)'
+    await '^count +2$'
+    keys Escape
+    await '^a +3$'
+    await '^b +2$'
+    keys q
+    await '^a  hist\(N\)  3$'
+    await '^b  hist\(N\)  2$'
+    terminal_end
+    # Several tables are one text, which scrolls.
+    terminal 60 10 "$ETRACE_BIN -n $NODE 'work:two(K, _) by K: count' 'work:one(X) by X: count'; exec sleep 100"
+    await '^q quit'
+    on_node '[work:two(a, N) || N <- [1, 2]], work:one(7)'
+    await '^a +2$'
+    keys Enter
+    await_not '^count '
+    keys End
+    await '^7 +1$'
+    keys q
+    await '^etrace: 3 events in '
+}
+
 @test "on a narrow terminal the table leaves out the last aggregates, and the bars are shorter" {
     local etr="$BATS_TEST_DIRNAME/../fixtures/shop.etr" by='mfa, tag(args[1]): count, sum(dur), avg(dur), quantiles(dur)'
     terminal 80 40 "$ETRACE_BIN replay -q --by '$by' '$etr'; echo the end; sleep 100"

@@ -569,11 +569,27 @@ EOF
     await_not 'sleep'
     keys / Escape
     await '^(asks +)?\{sleep,_\} +5 '
+    # Enter shows the chosen row, also in a pause. The details go on; the table that has stopped is then there again.
+    keys p
+    await 'etrace requests .* · paused'
+    keys Down
+    keys Enter
+    await '^request +count$'
+    await '^waited  1, p50 '
+    await_not 'paused'
+    on_node 'asks:call(count), asks:call(count)'
+    await '^calls +3$'
+    keys Escape
+    await 'etrace requests .* · paused'
+    await '^(asks +)?count +1 '
+    keys p
+    await '^(asks +)?count +3 '
+    keys Home
     # On a low screen the arrows show the other rows, below the titles of the columns.
     resized 100 6
-    await_not '^(asks +)?count +1 '
+    await_not '^(asks +)?count +3 '
     keys Down
-    await '^(asks +)?count +1 '
+    await '^(asks +)?count +3 '
     await_not '\{sleep,_\}'
     terminal_shows ' calls '
     keys Home

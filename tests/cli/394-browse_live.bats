@@ -77,7 +77,7 @@ twos() { on_node "[work:two($1, N) || N <- lists:seq(1, $2)]"; }
     await '1 2 3 trace this instead$'
     pid=$(screen | sed -n "s/^2 in this process .* -P '\([^']*\)' .*/\1/p")
     typed 2
-    await "^etrace browse · work:two/2 -> return  -P $pid  -e dur < 100s · 0 events"
+    await "^etrace browse · work:two/2 -> return  -P '$pid'  -e 'dur < 100s' · 0 events"
     twos b 2
     on_node 'twos ! d'
     await '^following .* event 1 '
@@ -85,13 +85,13 @@ twos() { on_node "[work:two($1, N) || N <- lists:seq(1, $2)]"; }
     await_not 'two\(b'
     on_node 'exit(whereis(twos), kill)'
     typed X
-    await '^etrace browse · work:_ -> return  -e dur < 100s · 0 events'
+    await "^etrace browse · work:_ -> return  -e 'dur < 100s' · 0 events"
     on_node 'work:one(7)'
     await 'call work:one\(7\) -> '
     typed x
     await '1 2 3 trace this instead$'
     typed 1
-    await '^etrace browse · work:one/1 -> return  -e dur < 100s · 0 events'
+    await "^etrace browse · work:one/1 -> return  -e 'dur < 100s' · 0 events"
     twos c 2
     on_node 'work:one(8)'
     await 'call work:one\(8\) -> '
@@ -99,7 +99,7 @@ twos() { on_node "[work:two($1, N) || N <- lists:seq(1, $2)]"; }
     typed x
     await '1 2 3 trace this instead$'
     typed 3
-    await '^etrace browse · work:one/1 -> return  -e dur < 100s  -e dur > [0-9.]+[mun]?s · 0 events'
+    await "^etrace browse · work:one/1 -> return  -e 'dur < 100s'  -e 'dur > [0-9.]+[mun]?s' · 0 events"
     typed q
     await '^etrace: 0 events in '
     await '^status 0$'
