@@ -70,7 +70,7 @@ tally_ready(S = #s{tally = round, tracer = State, metasize = Size}, Max)
 tally_ready(S, _) -> S.
 
 tally_took(more, S) -> S;
-tally_took(done, S = #s{last = flush}) -> tally_waits(S#s{tally = idle});
+tally_took(done, S = #s{last = flush, said = false}) -> tally_waits(S#s{tally = idle, said = true}); % once: see tally_add/2
 tally_took(done, S) -> S#s{tally = idle}.
 
 %% Tells the client which durations the filter has tested: a trace that shows nothing says how near they came.

@@ -237,6 +237,20 @@ late() {
     assert_line 'work:one/1 20 0 untimed'
 }
 
+# The last notices are about open calls, and about the durations that the node has tested.
+@test "a destroyed session ends a trace whose last notices are not empty" {
+    local how
+    for how in '-c' "-e dur>1h"; do
+        # shellcheck disable=SC2086  # words
+        trace $how 'work:two(_, _) -> return' 'work:slow(_) -> return'
+        on_node 'work:two(a, 1), spawn(fun() -> work:slow(4000) end), timer:sleep(1500)'
+        on_node '[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]'
+        trace_wait 30
+        assert_failure
+        assert_regex "$talk" 'somebody on the node has destroyed the trace session'
+    done
+}
+
 @test "a destroyed session ends the count with a message and the figures until then" {
     local options
     for options in '-c' '--by=f'; do
