@@ -47,9 +47,11 @@ static inline struct safe tracee_safe_text(const struct tracee *t)
     return (struct safe){t->text, t->text_len};
 }
 
+#define EVENT_NODES 256 /* limit for the nodes of a trace; arrays with an entry for each node have this length */
+
 /* A node that sends events. */
 struct event_node {
-    unsigned index;
+    unsigned index;    /* below EVENT_NODES: order_expect() and scroll_batch() refuse other numbers */
     struct safe name;  /* empty: unknown */
     struct safe otp;   /* release and erts version; empty: unknown */
     bool otp27;        /* the node runs OTP 27 or older, which prints some terms differently (struct term_env) */

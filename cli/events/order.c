@@ -61,7 +61,7 @@ struct greeting {
 
 struct order {
     struct funs *funs;
-    struct strand *strands[ORDER_NODES];
+    struct strand *strands[EVENT_NODES];
     size_t count;
     struct strand *given; /* the strand whose head the caller currently has */
     struct str borrowed;
@@ -112,7 +112,7 @@ void order_free(struct order *o)
 
 bool order_expect(struct order *o, unsigned node)
 {
-    if (node >= ORDER_NODES)
+    if (node >= EVENT_NODES)
         return false;
     if (!o->strands[node]) {
         struct strand *s = mem_zalloc(sizeof(*s));
@@ -176,7 +176,7 @@ bool order_note(struct order *o, unsigned node, struct str bytes, struct err *e)
 {
     struct etw_note note;
 
-    if (node >= ORDER_NODES)
+    if (node >= EVENT_NODES)
         return out_of_range(e);
     if (bytes.len < sizeof(note))
         return err_set(e, ERR_RUN, "malformed events: a note is too short");
@@ -433,7 +433,7 @@ bool order_restore(struct order *o, struct str checkpoint, struct str *ret_reque
         return malformed_checkpoint(e);
     memcpy(&head, in.at, sizeof(head));
     const size_t fixed = sizeof(head) + head.nodes * sizeof(struct etw_resume);
-    if (head.layout != ETW_CHECKPOINT_LAYOUT || head.nodes > ORDER_NODES || checkpoint.len < fixed ||
+    if (head.layout != ETW_CHECKPOINT_LAYOUT || head.nodes > EVENT_NODES || checkpoint.len < fixed ||
         checkpoint.len - fixed < head.request_bytes)
         return malformed_checkpoint(e);
     *ret_request = (struct str){in.at + fixed, head.request_bytes};

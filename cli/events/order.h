@@ -20,8 +20,6 @@
 
 #include "merge.h"
 
-#define ORDER_NODES 256
-
 struct order;
 
 struct order *order_new(struct funs *funs);

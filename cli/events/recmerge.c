@@ -31,7 +31,7 @@ struct recmerge {
     struct source source;
     struct file *files;
     size_t nfiles;
-    struct place places[ORDER_NODES];
+    struct place places[EVENT_NODES];
     unsigned nplaces;
     unsigned marked; /* 1 + number of the node whose last batch gets a mark next; 0: none */
     struct etw_note mark;
@@ -45,8 +45,8 @@ static unsigned place_of(struct recmerge *m, size_t file, unsigned node)
     for (unsigned i = 0; i < m->nplaces; i++)
         if (m->places[i].file == file && m->places[i].node == node)
             return i;
-    if (m->nplaces == ORDER_NODES)
-        return ORDER_NODES;
+    if (m->nplaces == EVENT_NODES)
+        return EVENT_NODES;
     m->places[m->nplaces] = (struct place){.file = file, .node = node};
     return m->nplaces++;
 }
@@ -154,11 +154,11 @@ static enum source_got return_item(struct recmerge *m, struct file *f, struct so
     }
     for (size_t i = 0; i < m->nfiles; i++)
         m->files[i].given = f == &m->files[i];
-    if (ret->type == SOURCE_STATE && node < ORDER_NODES) {
+    if (ret->type == SOURCE_STATE && node < EVENT_NODES) {
         struct state_in in = {ret->bytes.at, ret->bytes.at + ret->bytes.len, false};
         m->places[node].batches = state_read_number(&in);
     }
-    if (ret->type == SOURCE_BATCH && node < ORDER_NODES) {
+    if (ret->type == SOURCE_BATCH && node < EVENT_NODES) {
         m->places[node].batches++;
         m->marked = is_apart(m, f) ? node + 1 : 0;
     }

@@ -23,7 +23,7 @@ struct places {
 struct recpack {
     ZSTD_CCtx *zstd;
     uint64_t at; /* number of bytes written since the beginning of the run */
-    struct places nodes[ORDER_NODES];
+    struct places nodes[EVENT_NODES];
     struct etw_index *index; /* here `back` counts from the beginning of the run; put_index() converts it */
     size_t nindex, index_cap;
     struct buf block;
@@ -42,7 +42,7 @@ static void recpack_close(void *state)
     struct recpack *p = state;
 
     ZSTD_freeCCtx(p->zstd);
-    for (size_t i = 0; i < ORDER_NODES; i++)
+    for (size_t i = 0; i < EVENT_NODES; i++)
         free(p->nodes[i].items);
     free(p->index);
     buf_release(&p->block);
@@ -70,7 +70,7 @@ static void forget_items(struct places *n, size_t count)
 
 static void keep_place(struct recpack *p, const struct etw_block *b, const char *bytes)
 {
-    if ((b->type != ETW_BLOCK_BATCH && b->type != ETW_BLOCK_NOTE) || b->node >= ORDER_NODES || is_mark(b, bytes))
+    if ((b->type != ETW_BLOCK_BATCH && b->type != ETW_BLOCK_NOTE) || b->node >= EVENT_NODES || is_mark(b, bytes))
         return;
     struct places *n = &p->nodes[b->node];
     if (n->count == ITEMS_MAX)
@@ -82,7 +82,7 @@ static void keep_place(struct recpack *p, const struct etw_block *b, const char 
 /* Returns true if p->nodes still has the places of all items that came after the node's state was saved. */
 static bool knows_place(const struct recpack *p, const struct etw_resume *r)
 {
-    return r->node < ORDER_NODES && r->items >= p->nodes[r->node].before &&
+    return r->node < EVENT_NODES && r->items >= p->nodes[r->node].before &&
            r->items - p->nodes[r->node].before <= p->nodes[r->node].count;
 }
 
@@ -140,7 +140,7 @@ static const char *complete_checkpoint(struct recpack *p, struct etw_block *b, c
     buf_add(&p->block, bytes, b->bytes);
     struct etw_resume *resumes = mem_zalloc((c.nodes + 1) * sizeof(*resumes));
     const size_t size = c.nodes * sizeof(*resumes);
-    if (c.nodes <= ORDER_NODES && b->bytes - sizeof(c) >= size) {
+    if (c.nodes <= EVENT_NODES && b->bytes - sizeof(c) >= size) {
         memcpy(resumes, bytes + sizeof(c), size);
         if (find_resume(p, resumes, c.nodes, &back))
             add_index(p, &c);

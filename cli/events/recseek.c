@@ -200,7 +200,7 @@ bool recseek_read(struct recseek *s, uint64_t at, struct recseek_place *ret)
         return false;
     memcpy(&ret->head, bytes.at, sizeof(ret->head));
     const size_t nodes = ret->head.nodes;
-    if (ret->head.layout != ETW_CHECKPOINT_LAYOUT || !nodes || nodes > ORDER_NODES ||
+    if (ret->head.layout != ETW_CHECKPOINT_LAYOUT || !nodes || nodes > EVENT_NODES ||
         bytes.len - sizeof(ret->head) < nodes * sizeof(ret->nodes[0]) || ret->head.run != at - s->begin ||
         ret->head.back > ret->head.run || ret->head.first_key == INT64_MIN)
         return false;
@@ -208,7 +208,7 @@ bool recseek_read(struct recseek *s, uint64_t at, struct recseek_place *ret)
     ret->at = at;
     ret->behind = at + sizeof(b) + b.bytes;
     for (size_t i = 0; i < nodes; i++) {
-        if (ret->nodes[i].node >= ORDER_NODES || !read_head(s, ret->behind, &b) || b.type != ETW_BLOCK_STATE)
+        if (ret->nodes[i].node >= EVENT_NODES || !read_head(s, ret->behind, &b) || b.type != ETW_BLOCK_STATE)
             return false;
         ret->behind += sizeof(b) + b.bytes;
     }

@@ -34,7 +34,7 @@ struct recseek_place {
     /* Offsets of the checkpoint's first block, of the end of its last block, and of the block to read next. */
     uint64_t at, behind, resume;
     struct etw_checkpoint head;
-    struct etw_resume nodes[ORDER_NODES];
+    struct etw_resume nodes[EVENT_NODES];
 };
 
 void recseek_open(struct recseek *s, int fd, uint64_t begin);

@@ -26,7 +26,7 @@ void scroll_free(struct scroll *s)
     for (size_t i = 0; i < s->nspecs; i++)
         free(s->specs[i].text);
     free(s->specs);
-    for (size_t i = 0; i < ORDER_NODES; i++)
+    for (size_t i = 0; i < EVENT_NODES; i++)
         if (s->nodes[i]) {
             merge_free(s->nodes[i]->merge);
             rebatch_release(&s->nodes[i]->rebatch);
@@ -148,7 +148,7 @@ static void append_specs(struct scroll *s, const struct scroll_request *p)
 {
     append_piece(s, piece_new(SOURCE_SPECS, 0, (struct str){p->text, p->len}));
     /* The snapshots of the nodes come one after another. Announce all nodes, so that readers wait for all of them. */
-    for (unsigned i = 1; i < ORDER_NODES && s->recorders; i++)
+    for (unsigned i = 1; i < EVENT_NODES && s->recorders; i++)
         if (is_expected(s->nodes[i]))
             append_piece(s, piece_new(SOURCE_SPECS, i, (struct str){p->text, p->len}));
 }
@@ -164,7 +164,7 @@ static void use_specs(struct scroll *s, uint64_t mark)
     if (mark <= s->mark)
         return;
     s->mark = mark;
-    for (size_t i = 0; i < ORDER_NODES; i++)
+    for (size_t i = 0; i < EVENT_NODES; i++)
         if (s->nodes[i])
             take_piece(s, (unsigned)i, false);
     for (size_t i = 0; i < s->nspecs; i++) {
@@ -292,7 +292,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
 {
     struct etw_note note;
 
-    if (node >= ORDER_NODES || bytes.len < sizeof(note))
+    if (node >= EVENT_NODES || bytes.len < sizeof(note))
         return;
     memcpy(&note, bytes.at, sizeof(note));
     struct scroll_node *n = ensure_node(s, node);
@@ -308,7 +308,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
 
 bool scroll_passed(const struct scroll *s, unsigned node, int64_t *ret_mono, int64_t *ret_wall)
 {
-    return node < ORDER_NODES && s->nodes[node] && merge_passed(s->nodes[node]->merge, ret_mono, ret_wall);
+    return node < EVENT_NODES && s->nodes[node] && merge_passed(s->nodes[node]->merge, ret_mono, ret_wall);
 }
 
 /*
@@ -326,7 +326,7 @@ static void take_overwritten(struct scroll_node *n)
 
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e)
 {
-    if (node >= ORDER_NODES)
+    if (node >= EVENT_NODES)
         return err_set(e, ERR_RUN, "malformed events: a node's number out of range");
     ensure_node(s, node);
     struct merge *m = s->nodes[node]->merge;
@@ -356,13 +356,13 @@ void scroll_of_recorders(struct scroll *s, enum scroll_recorders how)
 
 bool scroll_records(const struct scroll *s, unsigned node)
 {
-    return s->recorders && node < ORDER_NODES && !(s->nodes[node] && s->nodes[node]->snaps);
+    return s->recorders && node < EVENT_NODES && !(s->nodes[node] && s->nodes[node]->snaps);
 }
 
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret)
 {
     *ret = (struct scroll_snapshots){.reach_us = -1};
-    for (size_t i = 0; i < ORDER_NODES; i++) {
+    for (size_t i = 0; i < EVENT_NODES; i++) {
         const struct scroll_node *n = s->nodes[i];
         if (!n || !n->begun)
             continue;
@@ -376,7 +376,7 @@ void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret)
 void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
 {
     *ret = (struct scroll_counts){.bytes = s->bytes, .events = s->events, .dropped = s->dropped, .taken = s->taken};
-    for (size_t i = 0; i < ORDER_NODES; i++)
+    for (size_t i = 0; i < EVENT_NODES; i++)
         if (s->nodes[i]) {
             ret->seen += s->nodes[i]->seen;
             ret->overwritten += s->nodes[i]->lost[ETW_LOST_OVERWRITTEN];
@@ -385,7 +385,7 @@ void scroll_counts(const struct scroll *s, struct scroll_counts *ret)
 
 uint64_t scroll_begun(const struct scroll *s, unsigned node)
 {
-    return node < ORDER_NODES && s->nodes[node] ? s->nodes[node]->begun : 0;
+    return node < EVENT_NODES && s->nodes[node] ? s->nodes[node]->begun : 0;
 }
 
 uint64_t scroll_end(const struct scroll *s)

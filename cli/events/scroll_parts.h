@@ -51,7 +51,7 @@ struct scroll_request {
 struct scroll {
     size_t max, bytes;
     struct funs funs;
-    struct scroll_node *nodes[ORDER_NODES];
+    struct scroll_node *nodes[EVENT_NODES];
     struct scroll_piece **pieces; /* entries begin at `head`; the oldest one has the number `first` */
     size_t head, count, cap;
     uint64_t first;

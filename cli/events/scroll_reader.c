@@ -32,7 +32,7 @@ struct reader {
     bool specs_due;
     struct buf specs; /* the request in force at the reader's position; if specs_due, it comes before the next piece */
     uint64_t missed;
-    struct reader_node nodes[ORDER_NODES];
+    struct reader_node nodes[EVENT_NODES];
     struct buf batch;
     bool records, notices; /* records: acts as a flight recorder; notices: a notice of some node is due */
 };
@@ -209,7 +209,7 @@ static enum source_got give_notice(struct reader *r, unsigned node, const struct
 /* Gives one due notice of a node that has no further piece. Returns SOURCE_NOTHING if no notice is due. */
 static enum source_got give_notices(struct reader *r, struct source_item *ret)
 {
-    for (unsigned i = 0; i < ORDER_NODES && r->notices; i++)
+    for (unsigned i = 0; i < EVENT_NODES && r->notices; i++)
         if (r->nodes[i].notice != NOTICE_NONE)
             return give_notice(r, i, NULL, ret);
     r->notices = false;
@@ -218,7 +218,7 @@ static enum source_got give_notices(struct reader *r, struct source_item *ret)
 
 static void queue_notices(struct reader *r, enum reader_notice notice)
 {
-    for (unsigned i = 0; i < ORDER_NODES; i++)
+    for (unsigned i = 0; i < EVENT_NODES; i++)
         if (r->scroll->nodes[i] && merge_node(r->scroll->nodes[i]->merge)->attached && !r->nodes[i].ended &&
             (notice != NOTICE_COUNTS || (r->nodes[i].seq && r->nodes[i].owes))) {
             r->nodes[i].notice = notice;

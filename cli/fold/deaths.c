@@ -11,7 +11,7 @@
 void deaths_init(struct deaths *d)
 {
     *d = (struct deaths){.open = 0};
-    for (size_t i = 0; i < DEATH_NODES; i++)
+    for (size_t i = 0; i < EVENT_NODES; i++)
         d->now[i] = INT64_MIN;
     lives_init(&d->lives);
 }
@@ -100,7 +100,7 @@ static void finish_tree(struct deaths *d, struct death *root)
 
 static int64_t *now_of(struct deaths *d, const struct event_node *node)
 {
-    return &d->now[node->index % DEATH_NODES];
+    return &d->now[node->index];
 }
 
 /* Finishes the trees that are settled, in the order of their first exits. A settled tree waits for older trees. */

@@ -30,7 +30,6 @@
 #define DEATH_LONGEST_NS INT64_C(5000000000)
 #define DEATHS_OPEN 16384
 #define DEATH_HEIRS 16 /* limit for the survivors that are kept for each exit */
-#define DEATH_NODES 64
 
 enum death_cause {
     DEATH_UNKNOWN,
@@ -117,7 +116,7 @@ struct deaths {
     unsigned nearly; /* number of early survivors so far */
     struct death *oldest, *newest;
     size_t open;
-    int64_t now[DEATH_NODES]; /* monotonic time of each node */
+    int64_t now[EVENT_NODES]; /* monotonic time of each node */
     uint64_t hurried;
     void *ctx;
     void (*done)(void *ctx, struct death *root); /* gets a finished tree, which is freed afterwards */

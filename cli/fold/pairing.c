@@ -10,7 +10,6 @@
 
 #define NONE UINT32_MAX
 #define IN_USE (UINT32_MAX - 1)
-#define NODES 256
 #define PROCESSES (1u << 18)
 #define LOOK 4096 /* search at most this many calls of a stack for the call of a result */
 /*
@@ -110,10 +109,10 @@ struct pairing {
     size_t process_cap, process_used;
     uint32_t process_free;
     struct table by_tracee;
-    uint32_t losses[NODES]; /* number of loss events of a node that may have lost one end of a span */
-    uint32_t torn[NODES];   /* number of loss events that may have lost results */
-    uint32_t epochs[NODES]; /* number of pauses of a node */
-    bool gaps;              /* calls that may still return were dropped, in some process */
+    uint32_t losses[EVENT_NODES]; /* number of loss events of a node that may have lost one end of a span */
+    uint32_t torn[EVENT_NODES];   /* number of loss events that may have lost results */
+    uint32_t epochs[EVENT_NODES]; /* number of pauses of a node */
+    bool gaps;                    /* calls that may still return were dropped, in some process */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* event.call of the current event */
@@ -288,7 +287,7 @@ static void add_open_call(struct pairing *c, struct event *e, bool perhaps)
         c->gaps = true;
         return;
     }
-    uint32_t epoch = c->epochs[e->node->index % NODES];
+    uint32_t epoch = c->epochs[e->node->index];
     if (c->processes[p].depth > STALE_MOST && c->open[c->processes[p].top].epoch != epoch)
         drop_stale(c, p);
     if (c->open_free != NONE) {
@@ -312,7 +311,7 @@ static void add_open_call(struct pairing *c, struct event *e, bool perhaps)
         .older = c->newest,
         .newer = NONE,
         .process = p,
-        .loss = c->torn[e->node->index % NODES],
+        .loss = c->torn[e->node->index],
         .epoch = epoch,
         .arity = e->arity,
         .perhaps = perhaps,
@@ -387,7 +386,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
     while (c->processes[p].top != i)
         abandon_call(c, c->processes[p].top);
     struct open_call *o = &c->open[i];
-    uint32_t epoch = c->epochs[e->node->index % NODES];
+    uint32_t epoch = c->epochs[e->node->index];
     c->result = (struct event_call){
         .mono_ns = o->mono_ns,
         .wall_ns = o->wall_ns,
@@ -395,7 +394,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,
-        .complete = o->loss == c->torn[e->node->index % NODES] && !e->doubtful && is_sure(c, i, epoch),
+        .complete = o->loss == c->torn[e->node->index] && !e->doubtful && is_sure(c, i, epoch),
     };
     c->result_kept = o->kept;
     c->result_bytes = o->kept_bytes;
@@ -417,7 +416,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
 /* Begins a garbage collection or a time slice, or ends one and sets the event's duration. */
 static void update_span(struct pairing *c, struct event *e, enum what what, bool begins)
 {
-    uint32_t p = pairing_find(c, e->node->index, e->who->id), loss = c->losses[e->node->index % NODES];
+    uint32_t p = pairing_find(c, e->node->index, e->who->id), loss = c->losses[e->node->index];
 
     if (begins && p == NONE)
         p = pairing_make(c, e->node->index, e->who->id);
@@ -455,8 +454,8 @@ static void count_losses(struct pairing *c, const struct event *e)
         tears |= event_loss_tears(l) && e->lost[l];
         spans |= l != ETW_LOST_REQUEST && e->lost[l];
     }
-    c->losses[e->node->index % NODES] += spans;
-    c->torn[e->node->index % NODES] += tears;
+    c->losses[e->node->index] += spans;
+    c->torn[e->node->index] += tears;
 }
 
 /* Sets the duration of a system event that contains {timeout, Milliseconds}. */
@@ -585,8 +584,7 @@ void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void
     for (uint32_t i = c->oldest; i != NONE; i = c->open[i].newer) {
         const struct open_call *o = &c->open[i];
         const struct process *p = &c->processes[o->process];
-        if (p->node == node && !o->perhaps && o->loss == c->torn[node % NODES] &&
-            is_sure(c, i, c->epochs[node % NODES]))
+        if (p->node == node && !o->perhaps && o->loss == c->torn[node] && is_sure(c, i, c->epochs[node]))
             show(ctx, &(struct pairing_open){o->fun, o->arity, p->tracee, o->mono_ns});
     }
 }
@@ -600,7 +598,7 @@ void pairing_forget(struct pairing *c, int node)
 
 void pairing_resume(struct pairing *c, const struct event_node *node)
 {
-    c->epochs[node->index % NODES]++;
+    c->epochs[node->index]++;
 }
 
 bool pairing_kept(const struct pairing *c)

@@ -6,7 +6,6 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define NODES 256
 #define LATE_NS 500000000 /* a request in the queue `late` is finished after this time */
 
 void request_pairs_init(struct request_pairs *p)
@@ -75,9 +74,9 @@ bool request_caller_seen(const struct request *r)
 
 struct request_time request_now(const struct request_pairs *p, const struct event_node *node)
 {
-    struct request_time latest = p->latest[node->index % NODES];
+    struct request_time latest = p->latest[node->index];
 
-    if (node->passed && !p->over[node->index % NODES] && (!latest.known || latest.mono_ns < node->passed_mono_ns))
+    if (node->passed && !p->over[node->index] && (!latest.known || latest.mono_ns < node->passed_mono_ns))
         return (struct request_time){node->passed_mono_ns, node->passed_wall_ns, node->index, true, node->aligned};
     return latest;
 }
@@ -107,7 +106,7 @@ int64_t request_age(const struct request_pairs *p, const struct request *r)
 
 bool request_may_have_ended(const struct request_pairs *p, const struct request *r)
 {
-    return r->seen_loss != p->losses[r->seen_on % NODES];
+    return r->seen_loss != p->losses[r->seen_on];
 }
 
 /* ---- servers ---- */
@@ -119,7 +118,7 @@ static bool server_works(const struct request_server *s)
 
 bool request_server_runs(const struct request_pairs *p, const struct request_server *s)
 {
-    return server_works(s) && s->loss == p->losses[s->node->index % NODES];
+    return server_works(s) && s->loss == p->losses[s->node->index];
 }
 
 static uint32_t server_find(const struct request_pairs *p, const struct event *e)
@@ -363,7 +362,7 @@ static void request_settle(struct request_pairs *p, struct request *r)
     r->settled = true;
     r->got_told = r->got.known; /* settled() reports the received reply, so got() must not */
     if (r->server != REQUEST_NONE && p->servers[r->server].statem && r->begun.known)
-        r->torn = r->loss != p->losses[r->begun.node % NODES];
+        r->torn = r->loss != p->losses[r->begun.node];
     r->late = r->gave_up.known && !r->got.known && (r->direct || r->sent.known);
     if (!r->told_begun)
         r->waited_ns = request_between(request_start(r), &r->begun);
@@ -431,7 +430,7 @@ static uint32_t request_add(struct request_pairs *p, const struct event *e, cons
                           .server = REQUEST_NONE,
                           .used = true,
                           .infinite = !from->alias,
-                          .start_loss = p->losses[e->node->index % NODES],
+                          .start_loss = p->losses[e->node->index],
                           .older = p->newest,
                           .newer = REQUEST_NONE,
                           .waited_ns = -1,
@@ -503,7 +502,7 @@ static uint32_t request_of(struct request_pairs *p, const struct event *e, const
     if (from->pid)
         set_caller(p, e, i, from->pid);
     p->items[i].seen_on = e->node->index;
-    p->items[i].seen_loss = p->losses[e->node->index % NODES];
+    p->items[i].seen_loss = p->losses[e->node->index];
     return i;
 }
 
@@ -683,7 +682,7 @@ static struct request_wait wait_until(const struct request_pairs *p, const struc
                                       const struct request_server *s, const struct request_time *to)
 {
     const struct request_time *from = request_start(r);
-    const unsigned on = to->node % NODES;
+    const unsigned on = to->node;
     struct request_wait w = {.ns = request_between(from, to), .postponed = r->postponed};
 
     if (w.ns < 0 || from->node != to->node)
@@ -704,7 +703,7 @@ struct request_wait request_wait_until_now(struct request_pairs *p, const struct
     if (!s)
         return (struct request_wait){.ns = -1};
     const bool busy = s->busy;
-    s->busy &= s->loss == p->losses[s->node->index % NODES];
+    s->busy &= s->loss == p->losses[s->node->index];
     struct request_wait w = wait_until(p, r, s, &now);
     w.unclear = busy && !request_server_runs(p, s);
     s->busy = busy;
@@ -745,7 +744,7 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
     r->at_server = true;
     r->postponed |= r->begun.known && c->statem;
     r->begun = time_of(e);
-    r->loss = p->losses[e->node->index % NODES];
+    r->loss = p->losses[e->node->index];
     s->busy = false;
     struct request_wait wait = wait_until(p, r, s, &r->begun);
     s->busy = true;
@@ -762,7 +761,7 @@ static void request_begins(struct request_pairs *p, const struct event *e, uint3
 static void callback_begins(struct request_pairs *p, const struct event *e, const struct request_callback *c)
 {
     uint32_t server = server_of(p, e);
-    unsigned loss = p->losses[e->node->index % NODES];
+    unsigned loss = p->losses[e->node->index];
 
     if (server == REQUEST_NONE)
         return;
@@ -804,7 +803,7 @@ static void callback_ends(struct request_pairs *p, const struct event *e, uint32
 
     s->busy = s->replied.known = false;
     s->request = REQUEST_NONE;
-    if (s->loss != p->losses[e->node->index % NODES] || e->doubtful)
+    if (s->loss != p->losses[e->node->index] || e->doubtful)
         return;
     add_server_span(s, e->mono_ns);
     if (i == REQUEST_NONE || p->items[i].settled || s->statem || !request_replies(e))
@@ -844,10 +843,10 @@ static void note_return(struct request_pairs *p, const struct event *e)
 /* Counts a loss event. Losses of whole requests (ETW_LOST_REQUEST) do not make other requests uncertain. */
 static void note_losses(struct request_pairs *p, const struct event *e)
 {
-    p->shares[e->node->index % NODES] |= e->lost[ETW_LOST_REQUEST] != 0;
+    p->shares[e->node->index] |= e->lost[ETW_LOST_REQUEST] != 0;
     for (enum etw_loss l = 0; l < ETW_LOSSES; l++)
         if (l != ETW_LOST_REQUEST && e->lost[l]) {
-            p->losses[e->node->index % NODES]++;
+            p->losses[e->node->index]++;
             break;
         }
 }
@@ -856,7 +855,7 @@ static void note_losses(struct request_pairs *p, const struct event *e)
 static void node_gone(struct request_pairs *p, const struct event_node *node)
 {
     p->gone = true;
-    p->losses[node->index % NODES]++;
+    p->losses[node->index]++;
     for (uint32_t i = p->oldest; i != REQUEST_NONE; i = p->items[i].newer)
         if (p->items[i].caller_on == node) {
             p->items[i].caller_gone = true;
@@ -872,7 +871,7 @@ static void node_gone(struct request_pairs *p, const struct event_node *node)
  */
 static void note_time(struct request_pairs *p, const struct event *e)
 {
-    const unsigned node = e->node->index % NODES;
+    const unsigned node = e->node->index;
     const bool limit = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "limit");
 
     if (e->kind == ETW_HELLO || e->kind == ETW_UP)

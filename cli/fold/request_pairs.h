@@ -144,12 +144,12 @@ struct request_pairs {
     struct table by_caller;
     struct request_server *servers;
     size_t nservers, servers_cap, hand;
-    unsigned losses[256];            /* for each node: number of loss events, except for those of whole requests */
-    bool shares[256];                /* for each node: the node leaves out some requests (ETW_LOST_REQUEST) */
-    struct request_time latest[256]; /* the time of the latest event of each node */
-    bool gone;                       /* a node was lost */
+    unsigned losses[EVENT_NODES]; /* for each node: number of loss events, except for those of whole requests */
+    bool shares[EVENT_NODES];     /* for each node: the node leaves out some requests (ETW_LOST_REQUEST) */
+    struct request_time latest[EVENT_NODES]; /* the time of the latest event of each node */
+    bool gone;                               /* a node was lost */
     /* For each node: the node has stopped tracing, because of a limit or its guard, so its time now is unknown. */
-    bool over[256];
+    bool over[EVENT_NODES];
     uint64_t parts; /* number of events that name a request; ETW_LOST_REQUEST counts the events that were left out */
     /* A queue of requests that are nearly over, but may still get an event of the caller or of another node. */
     uint32_t late[REQUESTS_LATE];

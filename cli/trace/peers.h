@@ -19,6 +19,7 @@
 #ifndef ETRACE_PEERS_H
 #define ETRACE_PEERS_H
 
+#include "../events/event.h"
 #include "../ground/buf.h"
 #include "../node/session.h"
 #include "ctx.h"
@@ -64,7 +65,7 @@ struct peer {
  * Consecutive refusals after which etrace gives up on a node: each attempt costs the node memory and a line in its log.
  */
 #define PEERS_REFUSALS 5
-#define PEERS_MAX 256 /* limit for the nodes of one command: as many as a pipeline takes */
+#define PEERS_MAX EVENT_NODES /* limit for the nodes of one command: as many as a pipeline takes */
 
 /* Each handler may be NULL. */
 struct peers_handlers {

@@ -5,11 +5,9 @@
 
 #include "sink.h"
 
-#define AXIS_NODES 256
-
 struct axis {
-    int64_t shift[AXIS_NODES]; /* what to add to the monotonic time of a node to get the time on the axis */
-    bool known[AXIS_NODES];
+    int64_t shift[EVENT_NODES]; /* what to add to the monotonic time of a node to get the time on the axis */
+    bool known[EVENT_NODES];
     bool begun;
     int64_t wall_ns; /* wall clock time at the origin of the axis */
 };
@@ -20,7 +18,7 @@ struct axis {
  */
 static inline int64_t axis_at(struct axis *a, const struct event *e, int64_t mono_ns)
 {
-    unsigned node = e->node->index % AXIS_NODES;
+    unsigned node = e->node->index;
 
     if (!a->begun)
         a->wall_ns = e->wall_ns;

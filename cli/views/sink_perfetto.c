@@ -25,7 +25,7 @@ struct perfetto {
     size_t announced;         /* number of threads whose name record was written */
     unsigned char *scheduled; /* scheduled[i]: the thread for the time slices of thread i has a name record */
     size_t nscheduled;
-    bool node_named[AXIS_NODES];
+    bool node_named[EVENT_NODES];
     bool any;
     uint64_t flows; /* number of the last arrow */
     struct buf text;
@@ -94,7 +94,7 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
 static uint64_t thread_of(struct perfetto *p, const struct event *e)
 {
     uint32_t number = process_list_number(&p->processes, e, e->who->id, e->who);
-    unsigned node = e->node->index % AXIS_NODES;
+    unsigned node = e->node->index;
 
     if (!p->node_named[node]) {
         p->node_named[node] = true;

@@ -456,6 +456,28 @@ static void test_nodes(void)
        "equal pids of two nodes are two processes");
 }
 
+/* Each node of a trace with the most nodes has a time of its own. The monotonic clocks of the nodes differ much. */
+static void test_many_nodes(void)
+{
+    const uint64_t ahead = 3600 * UINT64_C(1000) * MS;
+    unsigned apart = 0;
+
+    for (unsigned node = 1; node < EVENT_NODES; node++) {
+        begin();
+        begin_node(&other, "shop@h2");
+        other.wall_offset -= (int64_t)ahead;
+        fw_frame(&other, ETW_REGISTER, ahead + 1000 * US, PID(1));
+        fw_atom(&other, "feed");
+        fw_frame_end(&other);
+        pt_feed(&t, node, fw_batch(&other, ahead + 5 * MS, (int64_t)(ahead + 5 * MS), ahead + 5 * MS, ETW_BATCH_LAST));
+        about(ETW_LINK, 1, 2, 1);
+        exits(20, 1, "oops");
+        exits(30, 2, "oops");
+        apart += strstr(end(2000), "link") != NULL;
+    }
+    is_number(apart, EVENT_NODES - 1, "the clock of a node does not finish the trees of another node");
+}
+
 /* Survivors of the exit of process 1 of shop@h1, at `at` us, are on shop@h2. */
 static void far_survivors(unsigned at, const char *reason)
 {
@@ -557,6 +579,7 @@ int main(void)
     test_choice();
     test_live();
     test_nodes();
+    test_many_nodes();
     test_clocks();
     test_many();
     test_wide();
