@@ -158,25 +158,43 @@ static void key_begin(struct request_keys *s)
 
 /* ---- keys ---- */
 
-uint32_t request_key_shape(struct request_keys *s, const struct term_env *env, const uint8_t *at)
+/* Returns the key of the coarse shape of a request, or TABLE_NONE. */
+static uint32_t coarse_get(struct request_keys *s, const struct term_env *env, const uint8_t *at)
+{
+    struct shape shape = {.to = &s->next, .env = env, .coarse = true};
+
+    key_begin(s);
+    key_put_shape(&shape, at, 0, true);
+    return key_get(s, KEY_SHAPE);
+}
+
+/* Puts the shape of a request into s->next. Returns the width of its text. */
+static size_t key_begin_shape(struct request_keys *s, const struct term_env *env, const uint8_t *at)
 {
     struct shape shape = {.to = &s->next, .env = env};
 
     key_begin(s);
     key_put_shape(&shape, at, 0, true);
+    return shape.width;
+}
+
+uint32_t request_key_shape(struct request_keys *s, const struct term_env *env, const uint8_t *at)
+{
+    const size_t width = key_begin_shape(s, env, at);
     uint32_t key = key_find(s, KEY_SHAPE);
+
     if (key != TABLE_NONE)
         return request_key_now(s, key);
-    if (shape.width <= WIDTH_MAX)
-        key = key_add(s, KEY_SHAPE);
-    shape.coarse = true;
-    key_begin(s);
-    key_put_shape(&shape, at, 0, true);
-    const uint32_t coarse = key_get(s, KEY_SHAPE);
-    if (key == TABLE_NONE)
-        return coarse == TABLE_NONE ? 0 : coarse;
+    const uint32_t coarse = coarse_get(s, env, at);
     if (coarse == TABLE_NONE)
-        return key;
+        return 0;
+    /* A variant that counts as its coarse shape takes no key, because there may be as many variants as requests. */
+    if (width > WIDTH_MAX || s->items[coarse].variants > KEY_VARIANTS)
+        return coarse;
+    key_begin_shape(s, env, at);
+    key = key_get(s, KEY_SHAPE);
+    if (key == TABLE_NONE)
+        return coarse;
     s->items[key].coarse = coarse;
     s->items[coarse].variants += key != coarse;
     return request_key_now(s, key);
@@ -223,7 +241,7 @@ uint32_t request_key_module(struct request_keys *s, struct raw name)
     return server_get(s, raw_view(name), true);
 }
 
-uint32_t request_key_process(struct request_keys *s, struct safe name)
+uint32_t request_key_name(struct request_keys *s, struct safe name)
 {
     struct str text = safe_view(name);
     const bool quoted = text.len > 2 && text.at[0] == '\'' && text.at[text.len - 1] == '\'';
@@ -231,6 +249,21 @@ uint32_t request_key_process(struct request_keys *s, struct safe name)
     if (!quoted || memchr(text.at, '\\', text.len))
         return server_get(s, text, false);
     return server_get(s, (struct str){text.at + 1, text.len - 2}, true);
+}
+
+uint32_t request_key_pid(struct request_keys *s, struct safe pid)
+{
+    key_begin(s);
+    buf_str(&s->next, safe_view(pid));
+    uint32_t key = key_find(s, KEY_SERVER);
+    if (key == TABLE_NONE && s->pids < KEY_PIDS) {
+        s->pids++;
+        key = key_add(s, KEY_SERVER);
+    } else if (key == TABLE_NONE) {
+        key_begin(s);
+        key = key_get(s, KEY_PID);
+    }
+    return key == TABLE_NONE ? 0 : key;
 }
 
 uint32_t request_key_now(const struct request_keys *s, uint32_t key)

@@ -619,7 +619,7 @@ static void note_receive(struct request_pairs *p, const struct event *e)
         set_server(p, e, i);
         set_task(p, e, &p->items[i], m.request);
         if (p->items[i].server != REQUEST_NONE)
-            p->servers[p->items[i].server].label = request_key_process(&p->keys, SAFE("Task"));
+            p->servers[p->items[i].server].label = request_key_name(&p->keys, SAFE("Task"));
         tell_begun(p, &p->items[i]);
         break;
     case MESSAGE_REPLY:

@@ -26,7 +26,8 @@ uint32_t request_label(struct request_pairs *p, const struct request *r)
 
     if (!s || s->label)
         return s ? s->label : 0;
-    return request_key_process(&p->keys, s->who.name_len ? tracee_safe_name(&s->who) : tracee_safe_text(&s->who));
+    return s->who.name_len ? request_key_name(&p->keys, tracee_safe_name(&s->who))
+                           : request_key_pid(&p->keys, tracee_safe_text(&s->who));
 }
 
 bool request_is_shown(const struct request_rows *s, const struct request *r)

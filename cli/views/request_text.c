@@ -87,6 +87,9 @@ void request_put_key(struct buf *to, const struct request_keys *keys, uint32_t k
     case KEY_FUNCTION:
         function_put(to, term);
         break;
+    case KEY_PID:
+        buf_puts(to, "(other processes)");
+        break;
     case KEY_SERVER:
         if (keys->items[key].is_atom)
             p->atom(to, raw_of(bytes));

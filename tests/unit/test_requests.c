@@ -396,6 +396,30 @@ static void test_many_servers(void)
        "the server of the oldest request is not kept");
 }
 
+/* Pids of servers, and shapes with the same tag, leave room for other servers and shapes. */
+static void test_keys(void)
+{
+    char tag[16];
+    const char *got;
+
+    begin("requests", &(struct look){0}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < 2 * KEYS_MAX; i++) {
+        fw_frame(&w, ETW_RECEIVE, 100 * MS, PID(1000 + i));
+        fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from(1000000 + i);
+        snprintf(tag, sizeof(tag), "key%u", i);
+        fw_tuple(&w, 2), fw_atom(&w, "get"), fw_tuple(&w, 2), fw_atom_text(&w, tag), fw_int(&w, 1);
+        fw_frame_end(&w);
+        replies(100, 1000 + i, 1000000 + i);
+        if (i % 100 == 99)
+            pass(100, 0);
+    }
+    other();
+    got = end(1500);
+    ok(strstr(got, "\nother              buy          1 "), "a server and a shape after many others have their row");
+    ok(strstr(got, "\n(other processes)  {get,_}   7936 "), "servers without a name share a row");
+    ok(strstr(got, "\n<0.1255.0>         {get,_}      1 "), "the first servers without a name have their own rows");
+}
+
 /*
  * A caller has 250,000 open requests, and stops waiting for half of them. If each event looked at all requests of the
  * caller, this would take minutes.
@@ -500,6 +524,7 @@ int main(void)
     test_servers();
     test_tasks();
     test_many_servers();
+    test_keys();
     test_many_of_a_caller();
     test_too_many();
     test_lines();
