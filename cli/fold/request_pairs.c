@@ -6,7 +6,9 @@
 #include "../erlang/term_print.h"
 #include "../ground/mem.h"
 
-#define LATE_NS 500000000 /* a request in the queue `late` is finished after this time */
+#define LATE_NS 500000000               /* a request in the queue `late` is finished after this time */
+#define LOOK 16                         /* a search for a server that is not in use looks at this many servers */
+#define LONGEST_NS INT64_C(60000000000) /* a callback without open requests that runs for longer has ended unseen */
 
 void request_pairs_init(struct request_pairs *p)
 {
@@ -129,43 +131,6 @@ static uint32_t server_find(const struct request_pairs *p, const struct event *e
         if (p->servers[i].who.id == e->who->id && p->servers[i].node == e->node && !p->servers[i].gone)
             return i;
     return REQUEST_NONE;
-}
-
-/* Removes a server without open requests and without a running callback. Returns its index for reuse. */
-static uint32_t server_replace(struct request_pairs *p)
-{
-    for (size_t looked = 0; looked < REQUEST_SERVERS; looked++) {
-        uint32_t i = (uint32_t)p->hand;
-        struct request_server *s = &p->servers[i];
-        p->hand = (p->hand + 1) % REQUEST_SERVERS;
-        if ((server_works(s) && !s->gone) || s->open)
-            continue;
-        table_remove(&p->by_process, hash_tracee(s->who.id, s->node->index), i);
-        return i;
-    }
-    return REQUEST_NONE;
-}
-
-static uint32_t server_of(struct request_pairs *p, const struct event *e)
-{
-    uint32_t i = server_find(p, e);
-
-    if (i == REQUEST_NONE) {
-        if (p->nservers == REQUEST_SERVERS) {
-            i = server_replace(p);
-        } else {
-            p->servers = mem_grow(p->servers, &p->servers_cap, p->nservers + 1, sizeof(*p->servers));
-            i = (uint32_t)p->nservers++;
-        }
-        if (i == REQUEST_NONE)
-            return i;
-        p->servers[i] =
-            (struct request_server){.node = e->node, .who = *e->who, .request = REQUEST_NONE, .answered = REQUEST_NONE};
-        table_add(&p->by_process, hash_tracee(e->who->id, e->node->index), i);
-    }
-    if (e->who->name_len)
-        p->servers[i].who = *e->who;
-    return i;
 }
 
 static bool busy_same(const struct request_busy *a, const struct request_busy *b)
@@ -341,7 +306,11 @@ static void request_remove(struct request_pairs *p, uint32_t i)
     table_remove(&p->by_ref, ref_hash((struct str){r->ref, strlen(r->ref)}), i);
     if (r->server != REQUEST_NONE) {
         struct request_server *s = &p->servers[r->server];
-        s->open--;
+        *(r->newer_of_server == REQUEST_NONE ? &s->newest : &p->items[r->newer_of_server].older_of_server) =
+            r->older_of_server;
+        if (r->older_of_server != REQUEST_NONE)
+            p->items[r->older_of_server].newer_of_server = r->newer_of_server;
+        s->open -= !r->settled;
         s->request = s->request == i ? REQUEST_NONE : s->request;
         s->answered = s->answered == i ? REQUEST_NONE : s->answered;
     }
@@ -360,6 +329,8 @@ static void request_settle(struct request_pairs *p, struct request *r)
     if (r->settled)
         return;
     r->settled = true;
+    if (r->server != REQUEST_NONE)
+        p->servers[r->server].open--;
     r->got_told = r->got.known; /* settled() reports the received reply, so got() must not */
     if (r->server != REQUEST_NONE && p->servers[r->server].statem && r->begun.known)
         r->torn = r->loss != p->losses[r->begun.node];
@@ -407,6 +378,66 @@ static void finish_if_over(struct request_pairs *p, uint32_t i)
     if (replied && (r->got.known || !request_caller_seen(r)))
         finish_request(p, i);
 }
+
+/* ---- the servers that are followed ---- */
+
+/*
+ * Returns true if the server has an open request or a running callback. A process that is killed in a callback shows no
+ * end of the callback, so the callback counts only for LONGEST_NS.
+ */
+static bool server_in_use(const struct request_pairs *p, const struct request_server *s)
+{
+    const struct request_time now = request_now(p, s->node);
+
+    return s->open || (!s->gone && request_server_runs(p, s) && elapsed_ns(s->now.from, now.mono_ns) < LONGEST_NS);
+}
+
+/*
+ * Removes a server that is not in use, and finishes its requests, which all have their replies. Returns its index for
+ * reuse. Looks at a few servers only, because each event of a server that is not followed comes here.
+ */
+static uint32_t server_replace(struct request_pairs *p)
+{
+    for (unsigned looked = 0; looked < LOOK; looked++) {
+        uint32_t i = (uint32_t)p->hand;
+        struct request_server *s = &p->servers[i];
+        p->hand = (p->hand + 1) % REQUEST_SERVERS;
+        if (server_in_use(p, s))
+            continue;
+        while (s->newest != REQUEST_NONE)
+            finish_request(p, s->newest);
+        table_remove(&p->by_process, hash_tracee(s->who.id, s->node->index), i);
+        return i;
+    }
+    return REQUEST_NONE;
+}
+
+static uint32_t server_of(struct request_pairs *p, const struct event *e)
+{
+    uint32_t i = server_find(p, e);
+
+    if (i == REQUEST_NONE) {
+        if (p->nservers == REQUEST_SERVERS) {
+            i = server_replace(p);
+        } else {
+            p->servers = mem_grow(p->servers, &p->servers_cap, p->nservers + 1, sizeof(*p->servers));
+            i = (uint32_t)p->nservers++;
+        }
+        if (i == REQUEST_NONE)
+            return i;
+        p->servers[i] = (struct request_server){.node = e->node,
+                                                .who = *e->who,
+                                                .request = REQUEST_NONE,
+                                                .answered = REQUEST_NONE,
+                                                .newest = REQUEST_NONE};
+        table_add(&p->by_process, hash_tracee(e->who->id, e->node->index), i);
+    }
+    if (e->who->name_len)
+        p->servers[i].who = *e->who;
+    return i;
+}
+
+/* ---- the begin of a request ---- */
 
 static uint32_t request_add(struct request_pairs *p, const struct event *e, const struct request_from *from)
 {
@@ -467,8 +498,18 @@ static void set_server(struct request_pairs *p, const struct event *e, uint32_t 
         return;
     r->server = server_of(p, e);
     r->node = e->node;
-    if (r->server != REQUEST_NONE)
-        p->servers[r->server].open++;
+    if (r->server == REQUEST_NONE) {
+        p->unfollowed += !r->unfollowed;
+        r->unfollowed = true;
+        return;
+    }
+    struct request_server *s = &p->servers[r->server];
+    r->older_of_server = s->newest;
+    r->newer_of_server = REQUEST_NONE;
+    if (s->newest != REQUEST_NONE)
+        p->items[s->newest].newer_of_server = i;
+    s->newest = i;
+    s->open += !r->settled;
 }
 
 static void set_request(struct request_pairs *p, const struct event *e, struct request *r, const uint8_t *request)

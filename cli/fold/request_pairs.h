@@ -9,7 +9,9 @@
  *
  * The callbacks of a server also show what the server was busy with while a request waited.
  *
- * Bounded: at most REQUESTS_OPEN requests are open. If a new request comes then, the oldest request is removed.
+ * Bounded: at most REQUESTS_OPEN requests are open. If a new request comes then, the oldest request is removed. At most
+ * REQUEST_SERVERS servers are followed. If all of them are in use, the requests to a further server have no server, and
+ * `unfollowed` counts them.
  */
 #ifndef ETRACE_REQUEST_PAIRS_H
 #define ETRACE_REQUEST_PAIRS_H
@@ -77,12 +79,14 @@ struct request {
     /* Private to request_pairs.c: */
     uint32_t older, newer;
     uint32_t older_of_caller, newer_of_caller; /* valid if `waits` */
+    uint32_t older_of_server, newer_of_server; /* valid if there is a server */
     unsigned caller_node;
     unsigned start_loss, loss;   /* losses[] of the node at the request's first event; when the callback began */
     unsigned seen_on, seen_loss; /* the node of the request's latest event; losses[] of that node at the event */
     bool used, queued, got_told;
     bool waits;       /* the request is in the list of its caller */
     bool caller_gone; /* the caller's node was lost, so the same pid may now belong to another process */
+    bool unfollowed;  /* the request is part of request_pairs.unfollowed */
 };
 
 /* How far a request without a reply has come. */
@@ -128,7 +132,8 @@ struct request_server {
     uint32_t request, answered;
     struct request_span now, spans[REQUEST_SPANS]; /* the running callback; the earlier callbacks */
     unsigned nspans, at;                           /* `spans` is a ring; at: index of the next span */
-    uint32_t open;                                 /* number of requests that refer to this server */
+    uint32_t newest; /* the newest request that refers to this server; the others follow in older_of_server */
+    uint32_t open;   /* number of these requests that are not settled */
 };
 
 struct request_pairs {
@@ -154,8 +159,9 @@ struct request_pairs {
     /* A queue of requests that are nearly over, but may still get an event of the caller or of another node. */
     uint32_t late[REQUESTS_LATE];
     unsigned late_first, nlate;
-    uint64_t overflown; /* number of requests that were removed because too many were open */
-    bool sees_replies;  /* sends of replies are traced */
+    uint64_t overflown;  /* number of requests that were removed because too many were open */
+    uint64_t unfollowed; /* number of requests to servers that were not followed, because too many were in use */
+    bool sees_replies;   /* sends of replies are traced */
     /*
      * Gets the term of a request from each event that contains the term; for a task, {Module, Function, Arguments}. The
      * term is valid until captured() returns. May be NULL.

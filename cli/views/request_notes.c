@@ -164,6 +164,15 @@ void request_put_elsewhere(const struct request_view *q, struct buf *to)
         buf_printf(to, "not shown: %llu request%s that no traced process received\n", (unsigned long long)n, PLURAL(n));
 }
 
+void request_put_unfollowed(const struct request_view *q, struct buf *to)
+{
+    const uint64_t n = q->pairs.unfollowed;
+
+    if (n)
+        buf_printf(to, "*** %llu request%s to servers that were not followed: too many were in use at once ***\n",
+                   (unsigned long long)n, PLURAL(n));
+}
+
 void request_put_notes(struct request_view *q, struct buf *to, const struct totals *totals)
 {
     uint64_t late = sum_late(q);
@@ -177,6 +186,7 @@ void request_put_notes(struct request_view *q, struct buf *to, const struct tota
     if (q->pairs.overflown)
         buf_printf(to, "*** %llu request%s given up: too many were open at once ***\n",
                    (unsigned long long)q->pairs.overflown, PLURAL(q->pairs.overflown));
+    request_put_unfollowed(q, to);
     request_put_share(q, to, totals);
     missing_report(to, totals, "");
 }

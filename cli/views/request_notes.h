@@ -8,10 +8,11 @@
 /* Prints a line for each note. Call request_rows_open() first. */
 void request_put_notes(struct request_view *q, struct buf *to, const struct totals *totals);
 /*
- * Print two of the notes: the part of the requests that the nodes have admitted, and the requests that no traced
- * process has received.
+ * Print three of the notes: the part of the requests that the nodes have admitted, the requests that no traced process
+ * has received, and the requests to servers that were not followed.
  */
 void request_put_share(const struct request_view *q, struct buf *to, const struct totals *totals);
 void request_put_elsewhere(const struct request_view *q, struct buf *to);
+void request_put_unfollowed(const struct request_view *q, struct buf *to);
 
 #endif

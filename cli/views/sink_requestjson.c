@@ -147,6 +147,8 @@ static void put_json_missing(struct request_view *q, struct buf *to, const struc
     json_begin_record(to, "requests_missing");
     json_put_uint(to, "elsewhere", q->rows.elsewhere + q->rows.elsewhere_open);
     json_put_uint(to, "given_up", q->pairs.overflown);
+    if (q->pairs.unfollowed)
+        json_put_uint(to, "not_followed", q->pairs.unfollowed);
     if (t->lost[ETW_LOST_REQUEST]) {
         json_key(to, "shown_percent");
         buf_printf(to, "%.3f", request_share(&q->pairs, t->lost[ETW_LOST_REQUEST]));

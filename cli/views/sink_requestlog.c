@@ -120,6 +120,7 @@ static void end_requestlog(struct sink *sink, const struct totals *totals)
     request_rows_open(&q->rows);
     request_pairs_end(&q->pairs);
     request_put_elsewhere(q, sink->out);
+    request_put_unfollowed(q, sink->out);
     request_put_share(q, sink->out, totals);
 }
 

@@ -4,7 +4,7 @@
 #include "fold/request_pairs.h"
 #include "pipetest.h"
 
-#define MS 1000000u
+#define MS UINT64_C(1000000)
 #define SERVER 1 /* its callers are 11, 12, ... */
 #define OTHER 2  /* a server that replies */
 
@@ -28,7 +28,7 @@ static void begin(const char *view, const struct look *look, struct pipeline_opt
 /* A batch with all events until `at` milliseconds. */
 static void pass(unsigned at, unsigned flags)
 {
-    pt_feed(&t, 0, fw_batch(&w, (uint64_t)at * MS, (int64_t)at * MS, (uint64_t)at * MS, flags));
+    pt_feed(&t, 0, fw_batch(&w, at * MS, (int64_t)(at * MS), at * MS, flags));
     fw_ring(&w, 1);
 }
 
@@ -396,6 +396,81 @@ static void test_many_servers(void)
        "the server of the oldest request is not kept");
 }
 
+/*
+ * REQUEST_SERVERS servers have open requests. If each event of another server looked at all of them, this would take
+ * minutes.
+ */
+static void test_full_servers(void)
+{
+    const char *got;
+
+    for (unsigned view = 0; view < 2; view++) {
+        begin(view ? "requestjson" : "requests", &(struct look){0}, (struct pipeline_options){0});
+        for (unsigned i = 0; i < REQUEST_SERVERS + 100000; i++) {
+            arrives(100, 1000 + i, 1000000 + i, "get");
+            begins(100, 1000 + i, 1000000 + i, "get");
+            if (i % 1000 == 999)
+                pass(100, 0);
+        }
+        got = end(1500);
+        ok(strstr(got, view ? "\"not_followed\":100000,"
+                            : "\n*** 100000 requests to servers that were not followed: "
+                              "too many were in use at once ***\n"),
+           "the view tells that servers were not followed");
+    }
+}
+
+/* The requests to REQUEST_SERVERS servers have replies, which their callers never receive. */
+static void test_answered(void)
+{
+    begin("requestlog", &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < REQUEST_SERVERS; i++) {
+        fw_frame(&w, ETW_SEND, 100 * MS, PID(1000000 + i));
+        fw_pid(&w, PID(1000 + i));
+        fw_tuple(&w, 3), fw_atom(&w, "$gen_call"), from(1000000 + i), fw_atom(&w, "get");
+        fw_frame_end(&w);
+        arrives(100, 1000 + i, 1000000 + i, "get");
+        begins(100, 1000 + i, 1000000 + i, "get");
+        replies(100, 1000 + i, 1000000 + i);
+        leaves(100, 1000 + i);
+        if (i % 1000 == 999)
+            pass(100, 0);
+    }
+    pass(150, 0);
+    buf_clear(&t.out[0]);
+    arrives(200, SERVER, 11, "put");
+    begins(220, SERVER, 11, "put");
+    replies(230, SERVER, 11);
+    pass(300, 0);
+    pipeline_flush(t.p);
+    ok(strstr(buf_cstr(&t.out[0]), " -> <0.1.0> put waited 20ms worked 10ms "),
+       "a server whose requests all have replies is not in use");
+}
+
+/* REQUEST_SERVERS processes are killed in a callback, so that nothing shows its end. */
+static void test_killed(void)
+{
+    begin("requestlog", &(struct look){.time = TIME_RELATIVE}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < REQUEST_SERVERS; i++) {
+        fw_call(&w, 100 * MS, PID(1000 + i), "gen_server", "try_handle_cast", 3);
+        fw_tuple(&w, 2), fw_tag(&w, ETW_T_ELIDED), fw_atom(&w, "stock");
+        fw_atom(&w, "put"), fw_tag(&w, ETW_T_ELIDED);
+        fw_frame_end(&w);
+        if (i % 1000 == 999)
+            pass(100, 0);
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        buf_clear(&t.out[0]);
+        arrives(200 + i * 70000, SERVER + i, 11 + i, "put");
+        begins(220 + i * 70000, SERVER + i, 11 + i, "put");
+        replies(230 + i * 70000, SERVER + i, 11 + i);
+        pass(300 + i * 70000, 0);
+        pipeline_flush(t.p);
+        ok(strstr(buf_cstr(&t.out[0]), i ? " -> <0.2.0> put waited 20ms worked 10ms " : " -> - put waited - worked - "),
+           i ? "a callback that runs for long does not keep its server" : "a callback that runs keeps its server");
+    }
+}
+
 /* Pids of servers, and shapes with the same tag, leave room for other servers and shapes. */
 static void test_keys(void)
 {
@@ -524,6 +599,9 @@ int main(void)
     test_servers();
     test_tasks();
     test_many_servers();
+    test_full_servers();
+    test_answered();
+    test_killed();
     test_keys();
     test_many_of_a_caller();
     test_too_many();
