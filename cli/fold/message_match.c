@@ -8,12 +8,15 @@
 #include "../ground/table.h"
 
 #define BUCKETS 65536 /* power of two */
+#define LOOK 1000     /* a search looks at this many letters of a bucket; only hostile messages make more */
 
 void message_match_release(struct message_match *l)
 {
     free(l->items);
-    free(l->first);
-    free(l->last);
+    for (unsigned list = 0; list < LETTER_LISTS; list++) {
+        free(l->first[list]);
+        free(l->last[list]);
+    }
 }
 
 static const uint8_t *message_of(const struct event *e)
@@ -119,111 +122,189 @@ static void read_beginning(const struct event *e, struct beginning *b)
     }
 }
 
-static void set_name(struct letter *t, const struct event *e)
-{
-    const uint8_t *first, *to = e->terms.at;
-    uint32_t arity;
-    struct raw name;
+/* ---- the lists of letters ---- */
 
-    if (wire_tuple(to, &arity, &first) == 2 && arity == 2) /* {Name, Node} */
-        to = first;
-    if (wire_atom(&e->env, to, &name))
-        t->name_len = tracee_registered(t->name, name);
+static uint32_t name_hash(const char *name, uint8_t len)
+{
+    return hash_text(HASH_BEGIN, (struct str){name, len});
+}
+
+/* Returns the bucket of messages with this hash to `to`, which is a process or the hash of a name. */
+static uint32_t bucket_to(uint32_t hash, unsigned node, uint64_t to)
+{
+    return hash_u64((uint64_t)hash_tracee(to, node) << 32 | hash) % BUCKETS;
+}
+
+/* Returns the bucket of messages with this hash from a process to another one, or to names and aliases if `to` is 0. */
+static uint32_t bucket_from(uint32_t hash, unsigned node, uint64_t from, uint64_t to)
+{
+    return hash_u64((uint64_t)(hash_tracee(from, node) * 31u ^ hash_u64(to)) << 32 | hash) % BUCKETS;
+}
+
+static void make_buckets(struct message_match *l)
+{
+    for (unsigned list = 0; list < LETTER_LISTS; list++) {
+        l->first[list] = mem_zalloc(BUCKETS * sizeof(**l->first));
+        l->last[list] = mem_zalloc(BUCKETS * sizeof(**l->last));
+    }
+}
+
+static void append_letter(struct message_match *l, uint32_t index, enum letter_list list)
+{
+    struct letter *t = &l->items[index];
+    uint32_t *first = &l->first[list][t->in[list].bucket], *last = &l->last[list][t->in[list].bucket];
+
+    t->in[list].before = *last;
+    t->in[list].next = 0;
+    *(*last ? &l->items[*last - 1].in[list].next : first) = index + 1;
+    *last = index + 1;
+}
+
+static void unlink_letter(struct message_match *l, uint32_t index, enum letter_list list)
+{
+    struct letter *t = &l->items[index];
+    const uint32_t before = t->in[list].before, next = t->in[list].next;
+
+    *(before ? &l->items[before - 1].in[list].next : &l->first[list][t->in[list].bucket]) = next;
+    *(next ? &l->items[next - 1].in[list].before : &l->last[list][t->in[list].bucket]) = before;
 }
 
 static void message_match_forget(struct message_match *l, uint32_t index)
 {
-    struct letter *t = &l->items[index];
-    uint32_t b = t->hash % BUCKETS, *at = &l->first[b], before = 0;
+    for (unsigned list = 0; list < LETTER_LISTS; list++)
+        unlink_letter(l, index, list);
+    l->items[index].open = false;
+    l->cuts -= l->items[index].cut;
+}
 
-    while (*at != index + 1) {
-        before = *at;
-        at = &l->items[*at - 1].next;
+/* ---- sent messages ---- */
+
+static void set_name(struct letter *t, const struct event *e)
+{
+    const uint8_t *first, *to = e->terms.at;
+    char name[TRACEE_NAME];
+    uint32_t arity;
+    struct raw atom;
+
+    if (wire_tuple(to, &arity, &first) == 2 && arity == 2) /* {Name, Node} */
+        to = first;
+    if (!wire_atom(&e->env, to, &atom))
+        return;
+    t->name = name_hash(name, tracee_registered(name, atom));
+    t->named = true;
+}
+
+/* Returns the index for a new letter. Drops the oldest one if there are MESSAGE_MATCH_MAX. */
+static uint32_t message_match_place(struct message_match *l)
+{
+    const uint32_t index = (uint32_t)(l->sent++ % MESSAGE_MATCH_MAX);
+
+    if (index == l->used) {
+        l->items = mem_grow(l->items, &l->cap, l->used + 1, sizeof(*l->items));
+        l->used++;
+    } else if (l->items[index].open) {
+        l->dropped++;
+        message_match_forget(l, index);
     }
-    *at = t->next;
-    if (l->last[b] == index + 1)
-        l->last[b] = before;
-    t->open = false;
-    l->cuts -= t->cut;
+    return index;
 }
 
 void message_match_sent(struct message_match *l, const struct event *e, uint64_t tag)
 {
-    struct letter t = {.from = e->who->id, .node = e->node->index, .tag = tag, .open = true};
+    struct letter t = {.from = e->who->id, .node = e->node->index, .tag = tag, .number = l->sent, .open = true};
     struct beginning b;
 
     read_beginning(e, &b);
     t.hash = b.hash;
     t.cut = b.cut;
-    if (!l->first) {
-        l->first = mem_zalloc(BUCKETS * sizeof(*l->first));
-        l->last = mem_zalloc(BUCKETS * sizeof(*l->last));
-    }
+    if (!l->sent)
+        make_buckets(l);
     if (!wire_pid(e->terms.at, &t.to))
         set_name(&t, e);
-    uint32_t index = (uint32_t)l->at, bucket = t.hash % BUCKETS;
-    l->at = (l->at + 1) % MESSAGE_MATCH_MAX;
-    if (index == l->used) {
-        l->items = mem_grow(l->items, &l->cap, l->used + 1, sizeof(*l->items));
-        l->used++;
-    } else if (l->items[index].open) {
-        message_match_forget(l, index);
-    }
+    t.in[LETTERS_TO].bucket = bucket_to(t.hash, t.node, t.to ? t.to : t.name);
+    t.in[LETTERS_FROM].bucket = bucket_from(t.hash, t.node, t.from, t.to);
+    const uint32_t index = message_match_place(l);
     l->items[index] = t;
     l->cuts += t.cut;
-    if (l->last[bucket])
-        l->items[l->last[bucket] - 1].next = index + 1;
-    else
-        l->first[bucket] = index + 1;
-    l->last[bucket] = index + 1;
+    for (unsigned list = 0; list < LETTER_LISTS; list++)
+        append_letter(l, index, list);
 }
 
-static bool letter_fits(const struct letter *t, const struct event *e, uint64_t from)
+/* ---- received messages ---- */
+
+/* A received message. */
+struct receipt {
+    const struct event *event;
+    uint64_t from; /* the sender; 0: unknown */
+    uint32_t name; /* hash of the receiver's name; set if the sender is unknown */
+};
+
+static bool letter_fits(const struct letter *t, const struct receipt *r)
 {
-    if (t->node != e->node->index || (from && t->from != from))
+    if (t->node != r->event->node->index || (r->from && t->from != r->from))
         return false;
     if (t->to)
-        return t->to == e->who->id;
-    if (from) /* the message was sent to a name or an alias; its sender matches */
+        return t->to == r->event->who->id;
+    if (r->from) /* the message was sent to a name or an alias; its sender matches */
         return true;
-    return t->name_len && t->name_len == e->who->name_len && !memcmp(t->name, e->who->name, t->name_len);
+    return t->named && r->event->who->name_len && t->name == r->name;
 }
 
 /*
- * Returns the index of the oldest unreceived message that has this hash and fits the event, or TABLE_NONE. With
- * `only_cut`, looks only at messages that were cut.
+ * Returns the index of the oldest letter of a bucket that has this hash and fits, or TABLE_NONE. With `only_cut`, looks
+ * only at messages that were cut.
  */
-static uint32_t message_match_find(const struct message_match *l, const struct event *e, uint64_t from, uint32_t hash,
-                                   bool only_cut)
+static uint32_t find_letter(const struct message_match *l, const struct receipt *r, enum letter_list list,
+                            uint32_t bucket, uint32_t hash, bool only_cut)
 {
     unsigned looked = 0;
 
-    for (uint32_t i = l->first[hash % BUCKETS]; i && looked++ < 1000; i = l->items[i - 1].next) {
+    for (uint32_t i = l->first[list][bucket]; i && looked++ < LOOK; i = l->items[i - 1].in[list].next) {
         const struct letter *t = &l->items[i - 1];
-        if (t->hash == hash && (t->cut || !only_cut) && letter_fits(t, e, from))
+        if (t->hash == hash && (t->cut || !only_cut) && letter_fits(t, r))
             return i - 1;
     }
     return TABLE_NONE;
 }
 
+/* Returns the oldest letter with this hash that fits: to the receiver itself, or to a name or an alias. */
+static uint32_t message_match_find(const struct message_match *l, const struct receipt *r, uint32_t hash, bool only_cut)
+{
+    const enum letter_list list = r->from ? LETTERS_FROM : LETTERS_TO;
+    const unsigned node = r->event->node->index;
+    const uint64_t to = r->event->who->id;
+    const uint32_t buckets[] = {
+        r->from ? bucket_from(hash, node, r->from, to) : bucket_to(hash, node, to),
+        r->from ? bucket_from(hash, node, r->from, 0) : bucket_to(hash, node, r->name),
+    };
+    const uint32_t one = find_letter(l, r, list, buckets[0], hash, only_cut);
+    const uint32_t two = find_letter(l, r, list, buckets[1], hash, only_cut);
+
+    if (one == TABLE_NONE || two == TABLE_NONE)
+        return one == TABLE_NONE ? two : one;
+    return l->items[one].number < l->items[two].number ? one : two;
+}
+
 bool message_match_received(struct message_match *l, const struct event *e, uint64_t *ret_tag)
 {
+    struct receipt r = {.event = e};
     uint32_t found = TABLE_NONE;
     struct beginning b;
-    uint64_t from = 0;
 
     if (!l->items)
         return false;
-    if (e->sender)
-        wire_pid(e->sender, &from);
+    if (!e->sender || !wire_pid(e->sender, &r.from))
+        r.name = name_hash(e->who->name, e->who->name_len);
     read_beginning(e, &b);
     for (unsigned i = b.nsteps; i-- > 0 && found == TABLE_NONE;) {
         const bool all = i + 1u == b.nsteps;
         if (all || l->cuts)
-            found = message_match_find(l, e, from, b.steps[i], !all);
+            found = message_match_find(l, &r, b.steps[i], !all);
     }
-    if (found == TABLE_NONE)
+    if (found == TABLE_NONE) {
+        l->missed += l->dropped != 0;
         return false;
+    }
     *ret_tag = l->items[found].tag;
     message_match_forget(l, found);
     return true;

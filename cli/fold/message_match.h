@@ -5,7 +5,8 @@
  * The VM does not number messages, so they are compared by receiver, sender (if collected) and content. If several sent
  * messages match, the oldest one is taken, because signals between two processes keep their order. A message to a name
  * matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender. Only
- * the newest MESSAGE_MATCH_MAX unreceived messages are kept.
+ * the newest MESSAGE_MATCH_MAX unreceived messages are kept. Each sent message is in two lists, of those to the same
+ * receiver and of those from the same sender to it, so that equal messages to other processes need not be looked at.
  *
  * Only the beginning of a message is compared, up to the first part that was cut. A sent event also contains the
  * receiver, which leaves less room for the message, so a sent message may be cut earlier than the received one.
@@ -15,27 +16,36 @@
 
 #include "../events/event.h"
 
-#define MESSAGE_MATCH_MAX 65536
+#define MESSAGE_MATCH_MAX 262144
 #define MESSAGE_MATCH_BYTES 240 /* number of bytes of a message that are compared */
+
+enum letter_list { LETTERS_TO, LETTERS_FROM, LETTER_LISTS };
 
 /* A sent message. */
 struct letter {
-    uint64_t from, to; /* the sender; the receiver, or 0 if the message was sent to a name */
+    uint64_t from, to; /* the sender; the receiver, or 0 if the message was sent to a name or an alias */
+    uint64_t tag;      /* opaque value from the caller */
+    uint64_t number;   /* counts the sent messages */
     unsigned node;
     uint32_t hash; /* hash of the beginning of the message */
-    bool cut;      /* the beginning is short because the message was cut */
-    uint8_t name_len;
-    char name[TRACEE_NAME]; /* the name that the message was sent to; empty: sent to a pid */
-    uint64_t tag;           /* opaque value from the caller */
-    uint32_t next;
-    bool open;
+    uint32_t name; /* hash of the name that the message was sent to; valid if `named` */
+    bool named, open;
+    bool cut; /* the beginning is short because the message was cut */
+    struct {
+        uint32_t bucket, before, next; /* before, next: as in struct message_match */
+    } in[LETTER_LISTS];
 };
 
 struct message_match {
     struct letter *items; /* a ring once it has MESSAGE_MATCH_MAX entries */
-    size_t used, cap, at;
-    uint32_t *first, *last; /* hash buckets: 1 + index of the first and last item; 0: empty */
-    size_t cuts;            /* number of open items whose message was cut */
+    size_t used, cap;
+    uint64_t sent; /* number of messages that were sent so far */
+    /* Hash buckets of each kind of list: 1 + index of the first and last item; 0: empty */
+    uint32_t *first[LETTER_LISTS], *last[LETTER_LISTS];
+    size_t cuts;      /* number of open items whose message was cut */
+    uint64_t dropped; /* number of sent messages that were dropped before they were received */
+    /* Number of received messages without a match after some were dropped, so their sends may be among those. */
+    uint64_t missed;
 };
 
 void message_match_release(struct message_match *l);

@@ -287,6 +287,10 @@ static void end_perfetto(struct sink *sink, const struct totals *t)
     struct buf *to = sink->out, missing = {0};
 
     missing_report(&missing, t, "");
+    if (p->messages.missed)
+        buf_printf(&missing,
+                   "*** %llu received message%s may lack the arrow: more than %u messages were unreceived ***\n",
+                   (unsigned long long)p->messages.missed, PLURAL(p->messages.missed), MESSAGE_MATCH_MAX);
     buf_char(to, '\n');
     json_end_array(to);
     json_put_object(to, "otherData");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests which received messages are those that were sent, with the view sequence. */
 #include "compiled.h"
+#include "fold/message_match.h"
 
 static struct fw w;
 
@@ -40,6 +41,76 @@ static const char *arrows(void)
     while (at && !strncmp(at, "    participant", 15))
         at = strchr(at, '\n') + 1;
     return at ? at : "";
+}
+
+/* Returns how many messages of the diagram were seen on both sides. */
+static unsigned matches(void)
+{
+    unsigned n = 0;
+
+    for (const char *at = arrows(); (at = strstr(at, "->>")); at++)
+        n++;
+    return n;
+}
+
+/* Many equal messages are received in the reverse order, so that the search would look at all others first. */
+static void test_equal_messages(bool name, bool sender)
+{
+    const unsigned all = 3000;
+    char to[16];
+
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    for (unsigned i = 0; i < all && name; i++) {
+        snprintf(to, sizeof(to), "store%u", i);
+        fw_name(&w, 1, PID(10 + i), to);
+    }
+    fw_ring(&w, 1);
+    for (unsigned i = 0; i < all; i++) {
+        snprintf(to, sizeof(to), "store%u", i);
+        fw_frame(&w, ETW_SEND, 2 + i, PID(sender ? 10000 + i : 1));
+        if (name)
+            fw_atom_text(&w, to);
+        else
+            fw_pid(&w, PID(sender ? 2 : 10 + i));
+        fw_int(&w, 1), fw_frame_end(&w);
+    }
+    for (unsigned i = all; i-- > 0;) {
+        fw_frame(&w, ETW_RECEIVE, 2 + 2 * all - i, PID(sender ? 2 : 10 + i));
+        fw_int(&w, 1);
+        if (sender)
+            w.flags |= ETW_F_MS, fw_pid(&w, PID(10000 + i));
+        fw_frame_end(&w);
+    }
+    is_number(matches(), all,
+              name     ? "equal messages to many names"
+              : sender ? "equal messages from many processes"
+                       : "equal messages to many processes");
+}
+
+/* The oldest messages are dropped, and the view tells it. */
+static void test_dropped(void)
+{
+    const unsigned more = 10;
+    struct pt t = {0};
+
+    begin("store");
+    pt_open(&t, (const char *const[]){"perfetto", NULL}, &(struct look){0}, (struct pipeline_options){0});
+    for (unsigned i = 0; i < MESSAGE_MATCH_MAX + more; i++) {
+        send_to_pid(2), fw_int(&w, i), fw_frame_end(&w);
+        if (i % 10000 == 0)
+            pt_feed(&t, 0, fw_batch(&w, 2, 2, 2, 0)), fw_ring(&w, 1);
+    }
+    for (unsigned i = 0; i < 2 * more; i++)
+        receive(3), fw_int(&w, i), fw_frame_end(&w);
+    pt_feed(&t, 0, fw_batch(&w, 4, 4, 4, ETW_BATCH_LAST));
+    pt_close(&t);
+    ok(strstr(buf_cstr(&t.out[0]),
+              "10 received messages may lack the arrow: more than 262144 messages were unreceived"),
+       "the view tells that messages were dropped before they were received");
+    pt_free(&t);
+    fw_release(&w);
+    w = (struct fw){0};
 }
 
 int main(void)
@@ -90,5 +161,9 @@ int main(void)
     send_to_name(2, name), fw_int(&w, 1), fw_frame_end(&w);
     receive(3), fw_int(&w, 1), fw_frame_end(&w);
     ok(!strncmp(arrows(), "    p1->>p2: ", 13), "a long name, too");
+    test_equal_messages(false, false);
+    test_equal_messages(true, false);
+    test_equal_messages(false, true);
+    test_dropped();
     return tap_end();
 }
