@@ -48,12 +48,11 @@ uint64_t stat_bucket_floor(size_t bucket)
     return (uint64_t)(ETW_STEPS + bucket % ETW_STEPS) << (power - 3);
 }
 
-static void add_to_bucket(struct stat *t, uint32_t bucket, uint32_t count)
+static void add_to_bucket(struct stat *t, uint32_t bucket, uint64_t count)
 {
     if (!t->buckets)
         t->buckets = mem_zalloc(ETW_BUCKETS * sizeof(*t->buckets));
-    uint32_t *b = &t->buckets[bucket];
-    *b = count > UINT32_MAX - *b ? UINT32_MAX : *b + count;
+    t->buckets[bucket] += count;
 }
 
 static void add_times(struct stat *t, uint64_t timed, uint64_t total_ns, uint64_t min_ns, uint64_t max_ns)

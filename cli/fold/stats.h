@@ -23,7 +23,7 @@ struct stat {
     uint64_t errors;               /* number of exceptions */
     uint64_t timed;                /* number of events with a known duration */
     uint64_t total_ns, min_ns, max_ns;
-    uint32_t *buckets; /* NULL: no durations */
+    uint64_t *buckets; /* NULL: no durations */
 };
 
 struct stats {

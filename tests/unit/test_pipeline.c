@@ -235,6 +235,41 @@ static void percentiles_in_range(void)
     fw_release(&w);
 }
 
+/* A function is called more often than 32 bits count, and a few of its calls take longer. */
+static void very_many_calls(void)
+{
+    const uint64_t many = UINT32_MAX, few = 1000;
+    struct fw w = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"summary", NULL}, &utc, (struct pipeline_options){0});
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_ring(&w, ETW_META_RING);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct etw_bucket buckets[] = {{etw_bucket_of(1000), UINT32_MAX}, {etw_bucket_of(5000), (uint32_t)few}};
+        const struct etw_tally of = {.events = many + few,
+                                     .seen = 2 * (many + few),
+                                     .timed = many + few,
+                                     .total_ns = many * 1000 + few * 5000,
+                                     .max_ns = 5000,
+                                     .buckets = ARRAY_LEN(buckets),
+                                     .min_ns = 1000};
+        fw_frame(&w, ETW_TALLY, 1000, 0);
+        fw_fun(&w, "m", "f", 1);
+        fw_raw(&w, &of, sizeof(of));
+        fw_raw(&w, buckets, sizeof(buckets));
+        fw_frame_end(&w);
+    }
+    fw_ring(&w, 1);
+    w.r->seen = 6 * (many + few);
+    pt_feed(&t, 0, fw_batch(&w, 2000, 2000, 2000, ETW_BATCH_LAST));
+    pt_close(&t);
+    ok(strstr(buf_cstr(&t.out[0]), "  1us  1us  5us  m:f/1\n"), "percentiles of more calls than 32 bits count");
+    pt_free(&t);
+    fw_release(&w);
+}
+
 /* A row that the node has counted by one key. Each number `wrong` but 0 makes another part malformed. */
 static void counted_row(struct fw *w, unsigned wrong)
 {
@@ -381,6 +416,7 @@ int main(void)
     arena_release(&arena);
     hidden_for_a_moment();
     percentiles_in_range();
+    very_many_calls();
     malformed_rows();
     test_old_overhead();
     return tap_end();
