@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../ground/mem.h"
+#include "../ground/screen.h"
 #include "../ground/utf8.h"
 
 #define SLICE_MS 8                 /* limit for showing events at once, so that keys are handled */
@@ -367,6 +369,7 @@ static void draw_frame(struct repl_views *v, unsigned rows, unsigned cols)
 
 int repl_views_screen(struct repl_views *v, const struct view_opts *view)
 {
+    struct buf codes = {0};
     struct reel *reel;
     struct err e;
     int status = 0, key;
@@ -376,7 +379,8 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
         return repl_fail(v->base, &e);
     pause_live(v);
     v->held = v->screen = true;
-    out_write(v->base->ctx->out, "\033[?1049h\033[?25l", 14);
+    screen_open(STDIN_FILENO, STDOUT_FILENO, &codes);
+    out_take(v->base->ctx->out, &codes);
     for (bool going = true; going;) {
         int64_t next = loop_now() + REDRAW_MS;
         going = catch_up(v, reel, &status);
@@ -394,7 +398,9 @@ int repl_views_screen(struct repl_views *v, const struct view_opts *view)
             going = going && !repl_interrupted(v->base) && !v->base->leaving;
         } while (going && loop_now() < next);
     }
-    out_write(v->base->ctx->out, "\033[?25h\033[?1049l", 14);
+    screen_close(&codes);
+    out_take(v->base->ctx->out, &codes);
+    buf_release(&codes);
     v->paused = v->held = v->screen = false;
     reel_free(reel);
     editor_above(v->base->line, buf_view(&v->aside));

@@ -466,6 +466,33 @@ above() {
     paces
 }
 
+@test "Ctrl-Z does not stop a view in place, and a signal that ends it restores the screen" {
+    terminal 100 30 "PS1='shell: ' bash --norc --noprofile"
+    await '^shell:'
+    entered "ulimit -c 0; $ETRACE_BIN repl -n $NODE"
+    await '^etrace> *$'
+    entered 'work:stamp/1 -> return'
+    await 'Ctrl-C stops'
+    streaming 1 20
+    await 'return work:stamp/1'
+    entered ':hist'
+    await_last '^q returns$'
+    keys C-z
+    typed 'q'
+    await_last '^etrace>$'
+    until_true 30 terminal_is 0 1
+    entered ':hist'
+    await_last '^q returns$'
+    until_true 30 terminal_is 1 0
+    typed $'\x1c'
+    await_last '^shell:$'
+    until_true 30 terminal_is 0 1
+    entered 'stty -a | grep -ow -e "-*echo" -e "-*icanon"'
+    await '^echo$'
+    await '^icanon$'
+    paces
+}
+
 @test "browse covers the screen while a trace runs, and q returns to the prompt" {
     repl
     entered 'work:one/1'

@@ -57,6 +57,8 @@ await_last() { until_true "${2:-30}" terminal_ends_with "$1" || fail "the termin
 
 terminal_pid() { terminal_tmux list-panes -t t -F '#{pane_pid}'; }
 
+# terminal_is 1 0: the other screen is shown, without a cursor; 0 1: the usual screen with a cursor.
+terminal_is() { [[ $(terminal_tmux display-message -p -t t '#{alternate_on} #{cursor_flag}') == "$1 $2" ]]; }
 terminal_gone() { ! terminal_tmux has-session -t t 2>/dev/null; }
 
 terminal_end() {
