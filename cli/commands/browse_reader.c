@@ -27,7 +27,7 @@ struct browse_reader {
     struct view view;       /* the view of the caller */
     size_t from;            /* segment of the checkpoint at which the reader began */
     size_t segment, wanted; /* the current segment; the first segment whose output is kept */
-    uint64_t begin, place;
+    uint64_t place;
     bool over;
     bool bounded; /* recfile_bound() limits how far the source reads */
 };
@@ -146,10 +146,8 @@ void browse_reader_close(struct browse_reader *r)
 /* Moves on to the segment that contains the given offset. */
 static void enter_segment(struct browse_reader *r, uint64_t offset)
 {
-    while (r->segment + 1 < r->of->segments && offset > r->of->places[r->segment]) {
+    while (r->segment + 1 < r->of->segments && offset > r->of->places[r->segment])
         r->segment++;
-        r->begin = pipeline_number(r->pipeline);
-    }
     r->place = MAX(r->place, offset);
 }
 
@@ -219,11 +217,6 @@ size_t browse_reader_from(const struct browse_reader *r)
 uint64_t browse_reader_number(const struct browse_reader *r)
 {
     return pipeline_number(r->pipeline);
-}
-
-uint64_t browse_reader_begin(const struct browse_reader *r)
-{
-    return r->begin;
 }
 
 bool browse_reader_grows(const struct browse_reader *r)

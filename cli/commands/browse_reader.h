@@ -60,7 +60,6 @@ enum browse_got browse_reader_next(struct browse_reader *r, struct err *e);
 size_t browse_reader_segment(const struct browse_reader *r);
 size_t browse_reader_from(const struct browse_reader *r);     /* the segment at whose checkpoint the reader began */
 uint64_t browse_reader_number(const struct browse_reader *r); /* event.number of the last event that was read */
-uint64_t browse_reader_begin(const struct browse_reader *r);  /* event.number of the last event before the segment */
 /* Returns true if the reader can read on when the file grows. */
 bool browse_reader_grows(const struct browse_reader *r);
 uint64_t browse_reader_place(const struct browse_reader *r); /* offset of the last item in the file */

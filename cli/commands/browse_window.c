@@ -9,6 +9,7 @@
 
 #define PAGES 48 /* number of pages of memory for the lines of the window */
 #define PAGE_BYTES ((size_t)256 << 10)
+#define NOT_KEPT UINT64_MAX
 
 /*
  * A part of the memory of the window. Lines are added at the beginning of `bytes`, and their texts from its end
@@ -38,9 +39,9 @@ struct browse_window {
     bool full;     /* lines were lost, because `keep` left no room for them */
     bool over;
     struct soon {
-        uint64_t number, index;
-    } soon[BROWSE_SOON]; /* soon[N % BROWSE_SOON]: the line of call N, unless a later call has overwritten it */
-    uint64_t settled;    /* the result of browse_window_settled(): lines before this index never change again */
+        uint64_t number, index; /* index: NOT_KEPT if the line of the call is not in the window */
+    } soon[BROWSE_SOON];        /* soon[N % BROWSE_SOON]: the line of call N, unless a later call has overwritten it */
+    uint64_t settled;           /* the result of browse_window_settled(): lines before this index never change again */
 
     uint64_t *counts; /* number of lines of each segment, plus 1; 0: unknown */
     size_t ncounts;
@@ -131,7 +132,8 @@ static bool is_kept(const struct browse_window *w)
     return w->next.segment > w->kept_segment || (w->next.segment == w->kept_segment && w->next.line >= w->kept_from);
 }
 
-static void add_line(struct browse_window *w, const struct event_row *row, struct str text)
+/* Adds a line. Returns its index, or NOT_KEPT. */
+static uint64_t add_line(struct browse_window *w, const struct event_row *row, struct str text)
 {
     const struct browse_spot spot = w->next;
     struct page *p = NULL;
@@ -139,10 +141,10 @@ static void add_line(struct browse_window *w, const struct event_row *row, struc
     const bool kept = is_kept(w);
     w->next.line++;
     if (!kept || w->full)
-        return;
+        return NOT_KEPT;
     if (!(p = page_with_room(w, text.len, 1))) {
         w->full = true;
-        return;
+        return NOT_KEPT;
     }
     page_lines(p)[p->count++] = (struct browse_line){
         .row = *row,
@@ -150,41 +152,50 @@ static void add_line(struct browse_window *w, const struct event_row *row, struc
         .place = w->reader ? browse_reader_place(w->reader) : 0,
         .text = keep_text(p, text),
     };
-    w->end++;
+    return w->end++;
+}
+
+static void add_event(struct browse_window *w, const struct event_row *row, struct str text)
+{
     struct soon *soon = &w->soon[row->number % BROWSE_SOON];
+    const uint64_t index = add_line(w, row, text);
+
     /* A call that was held until its result is added late. Then a newer call may already use its place in `soon`. */
     if (row->returns && soon->number < row->number)
-        *soon = (struct soon){row->number, w->end - 1};
+        *soon = (struct soon){row->number, index};
+}
+
+/*
+ * Returns true if the result belongs on the line of its call. The call may have no line, because the filter needed the
+ * result, and the call was too large to be kept until then.
+ */
+static bool is_joined(const struct browse_window *w, const struct event_row *row)
+{
+    return row->cause && row->tail && row->number - row->cause < BROWSE_SOON &&
+           w->soon[row->cause % BROWSE_SOON].number == row->cause;
 }
 
 /* Puts a result on the line of its call. Does nothing if the line is not in the window. */
 static void join_result(struct browse_window *w, const struct event_row *row, struct str text)
 {
-    const struct soon *soon = &w->soon[row->cause % BROWSE_SOON];
+    const uint64_t index = w->soon[row->cause % BROWSE_SOON].index;
     const size_t begin = MIN(text.len, row->tail + (row->kind == ETW_RETURN_FROM ? strlen(" = ") : 0));
     const struct str tail = {text.at + begin, text.len - begin};
     struct page *p;
 
-    if (soon->number != row->cause || soon->index < w->first || w->full)
+    if (index == NOT_KEPT || index < w->first || w->full)
         return;
     if (!(p = page_with_room(w, tail.len, 0))) {
         w->full = true;
         return;
     }
-    if (soon->index < w->first) /* adding a page has dropped the line */
+    if (index < w->first) /* adding a page has dropped the line */
         return;
-    struct browse_line *l = line_at(w, soon->index);
+    struct browse_line *l = line_at(w, index);
     l->more = keep_text(p, tail);
     l->more_len = (uint16_t)tail.len;
     l->more_kind = row->kind;
     l->row.dur_ns = row->dur_ns;
-}
-
-/* Returns true if the result belongs on the line of its call. */
-static bool is_joined(const struct browse_window *w, const struct event_row *row)
-{
-    return row->cause && row->tail && row->cause > browse_reader_begin(w->reader) &&
-           row->number - row->cause < BROWSE_SOON;
 }
 
 static void pass_segments(struct browse_window *w, size_t segment)
@@ -207,7 +218,7 @@ static bool take_rows(void *data, struct buf *bytes)
         if (is_joined(w, &row))
             join_result(w, &row, text);
         else
-            add_line(w, &row, text);
+            add_event(w, &row, text);
     bytes->len = 0;
     return true;
 }

@@ -24,6 +24,8 @@
 static char path[] = "/tmp/etrace-test-XXXXXX";
 static const char *path_items[] = {path};
 static uint64_t seed;
+static bool large; /* some calls are too large to be kept until their results */
+static const char zeros[70000];
 
 static unsigned any(unsigned below)
 {
@@ -85,7 +87,10 @@ static void made_event(struct made *m)
         const unsigned f = any(5);
         m->stack[p][m->depth[p]++] = f;
         fw_call(&m->w, m->now, PID(p + 1), "shop", names[f], 1);
-        fw_tuple(&m->w, 2), fw_atom(&m->w, any(50) ? "tea" : "rare"), fw_int(&m->w, any(1000));
+        const bool more = large && !any(30);
+        fw_tuple(&m->w, more ? 3 : 2), fw_atom(&m->w, any(50) ? "tea" : "rare"), fw_int(&m->w, any(1000));
+        if (more)
+            fw_bin_n(&m->w, zeros, sizeof(zeros), sizeof(zeros));
         fw_frame_end(&m->w);
     }
 }
@@ -613,6 +618,34 @@ static void test_filtered(void)
     buf_release(&f);
 }
 
+/*
+ * If a condition needs the result of a call that is too large to be kept until then, a replay shows only the result.
+ */
+static void test_large_calls(void)
+{
+    struct replayed all = {0};
+    struct buf f = {0};
+    struct lang_options options = {0};
+    const struct where *slow = NULL;
+    struct arena a;
+    struct err e;
+
+    arena_init(&a);
+    large = true;
+    make(&f, 1, 100);
+    large = false;
+    replay(&all, &(struct pipeline_options){0});
+    lang_where(&options, STR("dur > 20us"), &a, &slow, &e);
+    same_as_filtered(&all, &(struct pipeline_options){.wheres = &slow, .nwheres = 1}, "with large calls");
+    size_t alone = 0;
+    for (size_t i = 0; i < nlines; i++)
+        alone += lines[i].unpaired;
+    ok(alone, "%zu results have a line of their own", alone);
+    arena_release(&a);
+    replay_free(&all);
+    buf_release(&f);
+}
+
 /* Cuts a recording anywhere: also inside a checkpoint, and right behind one. */
 static void test_cut(void)
 {
@@ -918,6 +951,7 @@ int main(void)
     test_appended();
     test_nodes();
     test_filtered();
+    test_large_calls();
     test_cut();
     test_damaged(false);
     test_damaged(true);
