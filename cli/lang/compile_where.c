@@ -302,18 +302,17 @@ static struct where *index_of(struct maker *m, const struct ast *n)
     return compile_word(m, PROPERTY_args, (int)i->value->integer, n);
 }
 
-/* ---- units ---- */
+/* ---- units: the same as those of options (opts.c) ---- */
 
 static const struct {
     const char *unit;
     enum where_kind kind;
     double factor;
 } units[] = {
-    {"ns", WT_DURATION, 1},     {"us", WT_DURATION, 1e3},  {"\xc2\xb5s", WT_DURATION, 1e3},
-    {"ms", WT_DURATION, 1e6},   {"s", WT_DURATION, 1e9},   {"min", WT_DURATION, 60e9},
-    {"h", WT_DURATION, 3600e9}, {"B", WT_SIZE, 1},         {"kB", WT_SIZE, 1e3},
-    {"MB", WT_SIZE, 1e6},       {"GB", WT_SIZE, 1e9},      {"KB", WT_SIZE, 1e3},
-    {"KiB", WT_SIZE, 1024},     {"MiB", WT_SIZE, 1048576},
+    {"ns", WT_DURATION, 1},   {"us", WT_DURATION, 1e3},  {"\xc2\xb5s", WT_DURATION, 1e3}, {"ms", WT_DURATION, 1e6},
+    {"s", WT_DURATION, 1e9},  {"m", WT_DURATION, 60e9},  {"min", WT_DURATION, 60e9},      {"h", WT_DURATION, 3600e9},
+    {"B", WT_SIZE, 1},        {"kB", WT_SIZE, 1024},     {"KB", WT_SIZE, 1024},           {"KiB", WT_SIZE, 1024},
+    {"MB", WT_SIZE, 1 << 20}, {"MiB", WT_SIZE, 1 << 20}, {"GB", WT_SIZE, 1 << 30},        {"GiB", WT_SIZE, 1 << 30},
 };
 
 bool where_unit(struct str word)
@@ -340,7 +339,7 @@ static struct where *compile_unit(struct maker *m, const struct ast *n)
         return w;
     }
     diag(m->k->c, n->from, n->len, "unknown unit '" STR_FMT "'", STR_ARG(n->text));
-    diag_note(m->k->c, "ns us ms s min h, B kB MB");
+    diag_note(m->k->c, "ns us ms s m h, B kB MB GB");
     return NULL;
 }
 
@@ -512,11 +511,11 @@ static bool check_compare(struct maker *m, struct where *const sides[2], const s
             diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a duration needs a unit");
             if (other->kind == WT_INT)
                 return diag_note(m->k->c, "write %lldms", (long long)other->constant->integer);
-            return diag_note(m->k->c, "ns us ms s min h");
+            return diag_note(m->k->c, "ns us ms s m h");
         }
         if (side->kind == WT_SIZE && other->type == WHERE_CONST && other->kind != WT_SIZE && other->kind != WT_INT) {
             diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a size is a number of bytes");
-            return diag_note(m->k->c, "B kB MB");
+            return diag_note(m->k->c, "B kB MB GB");
         }
         if (side->kind == WT_SIZE && other->kind == WT_DURATION)
             return diag(m->k->c, n->from, n->len, "a size cannot be compared with a duration");
