@@ -65,7 +65,7 @@ static const struct opt rows[] = {
     ROW('v', "verbose", NULL, OPT_FLAG, all,
         "a line for each stack of idle processes, too, and more of their processes"),
     OPT_SORT(struct stacks_opts, sort, "the most frequent first, idle ones last", &stack_columns),
-    ROW(0, "rows", "N", OPT_POSITIVE, rows, "print at most N stacks (default all)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N stacks (default 0: all)"),
     ROW(0, "as", "VIEW", OPT_TEXT, as, "print the stacks in a view of stacks: folded, flame, speedscope, pprof"),
     ROW('o', "output", "FILE", OPT_TEXTS, outputs,
         "write to a file in the view of its extension: .svg .html .folded .speedscope.json .pprof; repeatable"),

@@ -49,7 +49,7 @@ static const struct opt rows[] = {
         "also count processes that these spawn or link to"),
     ROW(0, "by", "function|process", OPT_CHOICE, by, "a row for each function, or for each function and process"),
     OPT_SORT(struct top_opts, sort, TOP_USUAL, &top_columns),
-    ROW(0, "rows", "N", OPT_POSITIVE, rows, "print at most N rows (default 1000 per node)"),
+    ROW(0, "rows", "N", OPT_NUMBER, rows, "print at most N rows (default 0: 1000 for each node, which is the maximum)"),
     ROW('t', "for", "DURATION", OPT_DURATION, for_ns, "stop after this time and print one table (10s, 2m)"),
     ROW('i', "interval", "DURATION", OPT_DURATION, interval_ns,
         "time between updates (default 1s, which is the minimum before OTP 29)"),

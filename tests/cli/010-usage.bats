@@ -175,8 +175,8 @@ END
     assert_failure 2
     assert_output 'etrace: --size takes 1 to 262144, not 1048576'
     # An option whose help does not say what 0 means takes no 0.
-    for words in 'trace --keys' 'trace --limit' 'trace --items' 'trace --depth' 'trace --port' 'replay --limit' 'top --rows' \
-        'stacks --rows' 'explain --otp'; do
+    for words in 'trace --keys' 'trace --limit' 'trace --items' 'trace --depth' 'trace --port' 'replay --limit' \
+        'explain --otp'; do
         run etrace "${words% *}" "${words#* }" 0
         assert_failure 2
         assert_line -n 0 "etrace: ${words#* } does not take '0'"

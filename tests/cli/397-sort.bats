@@ -79,6 +79,12 @@ words_of() {
     run --separate-stderr "$ETRACE_BIN" top -n "$NODE" --for 200ms 'gen:_' lists --as csv --sort calls:asc --rows 2
     assert_success
     assert_equal "${#lines[@]}" 3
+    # 0 is all rows, in every table with --rows.
+    for command in ps stacks 'top --for 200ms lists'; do
+        # shellcheck disable=SC2086 # the words of a command
+        run --separate-stderr "$ETRACE_BIN" $command -n "$NODE" --rows 0
+        assert_success
+    done
     for sort in memory queue binaries reductions; do "$ETRACE_BIN" ps -q -n "$NODE" --sort "$sort" >/dev/null; done
     for sort in time calls memory name; do "$ETRACE_BIN" top -q -n "$NODE" --for 50ms lists --sort "$sort" >/dev/null; done
 }
