@@ -48,7 +48,7 @@ struct died_opts {
 
 static const struct opt rows[] = {
     ROW(0, "all", NULL, OPT_FLAG, all,
-        "also normal exits: normal, shutdown and {shutdown,_}, which are only counted by default"),
+        "also normal exits: normal, shutdown, {shutdown,_} and answers of erpc, which are only counted by default"),
     ROW(0, "dry-run", NULL, OPT_FLAG, what.dry_run, "attach, print what would be traced, and exit"),
 };
 

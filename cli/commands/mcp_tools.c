@@ -155,9 +155,10 @@ static const struct mcp_tool tools[] = {
     {
         .name = "check",
         .title = "Look for faults of a node",
-        .about = "Looks at a whole node for two seconds, without tracing, and says what is wrong: deadlocks, growing "
-                 "queues, exhausted pools, leaks, restart loops, busy schedulers. No finding means that it is healthy. "
-                 "With seconds it also traces, and so sees short faults.",
+        .about =
+            "Looks at a whole node for two seconds, without tracing, and says what is wrong: deadlocks, growing "
+            "queues, exhausted pools, leaks, restart loops, busy schedulers. Without a finding, the node can still "
+            "have a fault that a look does not see: with seconds, check also traces, and so sees short faults.",
         .command = &cmd_check,
         .fixed = "--json",
         .main = ",check,",
