@@ -178,7 +178,7 @@ static const struct topic topics[] = {
      "--json prints one object a line, and nothing else to standard output:\n\n"
      "  etrace --json 'm:f/1 -> return' | jq 'select(.type == \"return\") | .dur_us'\n\n"
      "All commands that print tables have --json, too. Members of the lines of events:\n\n",
-     json_rows, "\n`etrace schema` prints the schema; etrace-json(5) describes every line.\n"},
+     json_rows, "\n`etrace schema` prints the schema, and etrace-json(5) explains it.\n"},
 };
 
 static void topic_page(struct buf *b, const struct topic *t)
