@@ -38,7 +38,7 @@ SHOP='
     ALONE_NET=yes alone "$SHOP"'
         # Ctrl-C would end jq before it prints.
         PAGE_EDIT="s/ --json / --json --limit 200 /"
-        section README.md "Four examples"
+        section README.md "Examples"
         [[ $(grep -c "etrace " page.ran) -ge 4 ]]'
 }
 
