@@ -68,7 +68,7 @@ static void overview(struct buf *b, bool all)
     struct word_lines lines = {b, 80};
 
     buf_puts(b, "usage: etrace [trace] [-n NODE] [OPTIONS] EXPR...\n"
-                "Traces a running Erlang or Elixir node from outside, and leaves nothing on it.\n\n"
+                "Traces a running Erlang or Elixir node from outside, and removes its tracer.\n\n"
                 "  etrace 'shop_stock:reserve(_, N) when N > 1 -> return, caller'\n"
                 "  etrace 'Shop.Repo.get/2 -> return' --json | jq '.dur_us // empty'\n"
                 "  etrace -n demo ps     any command on a small shop, to try it\n\n"

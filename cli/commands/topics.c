@@ -130,7 +130,7 @@ static const struct topic topics[] = {
      "  file    for later, -o FILE: a recording (.etr), which `etrace replay` and\n"
      "          `etrace browse` show in any view, or a view that the extension of\n"
      "          FILE names (.json, .csv, .svg, ...).\n\n"
-     "A trace ends with Ctrl-C, or after --for or --limit, and leaves nothing on the\n"
+     "A trace ends with Ctrl-C, or after --for or --limit, and is removed from the\n"
      "node. Without a probe, check, ps, stacks and why only look at the node; with\n"
      "--for, check also traces for that time.\n",
      NULL, NULL},
