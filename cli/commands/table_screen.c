@@ -177,7 +177,7 @@ static void screen_begin(void *data)
 }
 
 /* Keeps the new text: a pause shows it again, and the details do not replace the table. */
-static void take_text(struct table_screen *s)
+static void keep_text(struct table_screen *s)
 {
     struct buf *to = s->screen.wanted.len ? &s->details : &s->shown;
 
@@ -196,7 +196,7 @@ static bool screen_draw(void *data, bool fresh)
     struct table_screen *s = data;
 
     if (fresh)
-        take_text(s);
+        keep_text(s);
     s->refresh.dirty |= fresh;
     s->table.paused = s->refresh.paused;
     s->table.again |= want_details(s) || !s->refresh.next; /* next 0: a key has changed the order */

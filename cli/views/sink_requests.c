@@ -60,7 +60,7 @@ static void put_times(const struct request_view *q, const char *part, const stru
 }
 
 /* Prints the details of a row of the grid, or that it is gone. */
-static void put_details(const struct request_grid *x, size_t row)
+static void put_request_details(const struct request_grid *x, size_t row)
 {
     const struct request_view *q = x->grid.data;
 
@@ -86,7 +86,7 @@ static bool put_rows(const struct request_view *q, struct buf *to)
     for (enum request_column c = 0; c < REQUEST_COLUMNS; c++)
         x.columns[c].hidden = !has_column(q, c);
     if (grid_screen_wants(q->sink.look.screen, &x.grid, &row)) {
-        put_details(&x, row);
+        put_request_details(&x, row);
         grid_release(&x.grid);
         return false;
     }

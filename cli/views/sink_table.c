@@ -96,7 +96,7 @@ static void put_notes(struct buf *to, const struct groups *g)
 }
 
 /* Prints the details of a row of the grid, or that it is gone. */
-static void put_details(const struct group_grid *x, size_t row, struct buf *to)
+static void put_row_details(const struct group_grid *x, size_t row, struct buf *to)
 {
     if (row == x->grid.nrows) {
         buf_puts(to, "the row is gone\n");
@@ -112,7 +112,7 @@ static void put_on_screen(const struct group_grid *x, struct grid_screen *screen
     size_t row;
 
     if (grid_screen_wants(screen, &x->grid, &row)) {
-        put_details(x, row, to);
+        put_row_details(x, row, to);
         return;
     }
     grid_screen_name(screen, &x->grid);
