@@ -246,17 +246,34 @@ static void check_unmatched(const struct check_rules *r, const struct check_susp
     check_command_of(r, f, "why", s->pid);
 }
 
-/* Reports a deadlock only once: for the suspect in it whose pid sorts first. */
+/* Returns true if the look has found a cycle with this process in it. */
+static bool check_in_cycle(const struct why_look *l, const char *pid)
+{
+    for (unsigned i = (unsigned)l->cycle; l->cycle >= 0 && i < l->n; i++)
+        if (!strcmp(l->chain[i].process.pid, pid))
+            return true;
+    return false;
+}
+
+/* Orders suspects whose looks have found the same cycle: its members first, then those that are sure, then by pid. */
+static int check_deadlock_order(const struct check_suspect *a, const struct check_suspect *b)
+{
+    if (!a->look.cycle != !b->look.cycle)
+        return a->look.cycle ? 1 : -1;
+    return a->look.sure != b->look.sure ? (a->look.sure ? -1 : 1) : strcmp(a->pid, b->pid);
+}
+
+/* Reports a deadlock only once: for the first of the suspects whose looks have found it. */
 static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
 {
-    const struct why_look *l = &s->look;
+    const char *member = s->look.chain[s->look.cycle].process.pid;
 
-    if (l->cycle)
-        return;
-    for (unsigned i = 1; i < l->n; i++)
-        if (strcmp(l->chain[i].process.pid, s->pid) < 0 && check_suspect_of(r->seen, l->chain[i].process.pid))
+    for (size_t i = 0; i < r->seen->nsuspects; i++) {
+        const struct check_suspect *other = r->seen->suspects[i];
+        if (other->whole && check_in_cycle(&other->look, member) && check_deadlock_order(other, s) < 0)
             return;
-    check_cause(r, s, l->sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
+    }
+    check_cause(r, s, s->look.sure ? CHECK_CRITICAL : CHECK_WARNING, CHECK_DEADLOCK);
 }
 
 /* Appends the processes that hold what others wait for, and the state of the first one. */
@@ -266,7 +283,7 @@ static void check_put_owners(const struct check_rules *r, const struct look_proc
     const struct check_suspect *first = check_suspect_of(r->seen, owners[0].pid);
 
     check_put_named(to, owners, n, all);
-    if (!first)
+    if (!first || !check_suspect_is_known(first))
         return;
     buf_puts(to, n > 1 ? "; the state of the first one: " : "; its state: ");
     check_put_cause(first, to);
@@ -419,7 +436,7 @@ static void check_process(const struct check_rules *r, const struct check_suspec
     const struct check_wait *w = check_wait_for(r, s->pid);
     const struct why_samples *x = &s->samples;
 
-    if (cause == WHY_GONE || (cause == WHY_SILENT && check_is_overloaded(r)) ||
+    if (!check_suspect_is_known(s) || cause == WHY_GONE || (cause == WHY_SILENT && check_is_overloaded(r)) ||
         (w && cause != WHY_DEADLOCK && (w->task || check_reads_terminal(s))))
         return;
     if (cause == WHY_DEADLOCK || cause == WHY_CYCLE)
@@ -467,8 +484,8 @@ static void check_busy(const struct check_rules *r)
 
     for (size_t i = 0; i < r->seen->nsuspects; i++) {
         const struct check_suspect *s = r->seen->suspects[i];
-        if (why_cause_of(&s->look, &s->samples) == WHY_RUNS && check_spins(&s->samples) && !check_wait_for(r, s->pid) &&
-            !check_collects(s) && n++ < BUSY_MOST)
+        if (check_suspect_is_known(s) && why_cause_of(&s->look, &s->samples) == WHY_RUNS && check_spins(&s->samples) &&
+            !check_wait_for(r, s->pid) && !check_collects(s) && n++ < BUSY_MOST)
             busy[n - 1] = s;
     }
     for (size_t i = 0; i < n && n <= BUSY_MOST; i++)
@@ -970,6 +987,19 @@ static void check_vm(const struct check_rules *r)
         check_add(r, CHECK_NOTE, CHECK_VM)->text = faults;
 }
 
+/* Says how many suspects no rule has judged, because the time for the looks was over. */
+static void check_unlooked(const struct check_rules *r)
+{
+    const size_t all = r->seen->nsuspects + r->seen->left_out;
+    size_t unlooked = r->seen->left_out;
+
+    for (size_t i = 0; i < r->seen->nsuspects; i++)
+        unlooked += !check_suspect_is_known(r->seen->suspects[i]);
+    if (unlooked)
+        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "%zu of %zu suspects were not looked at in time",
+                   unlooked, all);
+}
+
 /* ---- all rules ---- */
 
 static int check_order(const void *a, const void *b)
@@ -1005,6 +1035,7 @@ void check_find(const struct check_seen *seen, struct check_findings *ret)
     check_restarts(&r);
     check_clocks(&r);
     check_words(&r);
+    check_unlooked(&r);
     check_vm(&r);
     check_unseen(&r);
     if (ret->n > from)

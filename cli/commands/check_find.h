@@ -5,21 +5,9 @@
 
 #include "../ground/command_line.h"
 #include "check_node.h"
+#include "check_suspects.h"
 #include "check_trace.h"
 #include "why_page.h"
-
-/* A process that check watches closely. */
-struct check_suspect {
-    /* reason: why check watches the process: a word from the node, or "silent", "port", "target" or "owner". */
-    char pid[32], reason[24];
-    struct buf who; /* the process, encoded for requests to the node */
-    struct why_look look;
-    struct why_samples samples;
-    unsigned slow; /* number of answers that took at least CHECK_SLOW_MS */
-};
-
-/* A running process needs only a few ms to answer, except during a long garbage collection or a long BIF. */
-#define CHECK_SLOW_MS 20
 
 #define CHECK_FACTS 3
 
@@ -31,6 +19,7 @@ struct check_seen {
     bool elixir;
     struct check_suspect **suspects;
     size_t nsuspects;
+    size_t left_out; /* number of suspects for which `suspects` had no room */
     /* answers about the node; the first one does not say what has changed since the look at all processes */
     struct check_facts facts[CHECK_FACTS];
     unsigned nfacts;

@@ -43,8 +43,9 @@
 #define QUEUES_PART 20  /* such a look may take a 20th of the interval; after a longer one the interval is longer */
 /* A queue of so many messages or more is long. The node has the same limit (tracer_health.hrl). */
 #define QUEUE_LONG 100
-#define WHOLE_MS 1000 /* limit for the last look at all of them */
-#define SUSPECTS 64
+#define SUSPECTS 128
+/* Limit for the suspects that did not answer the scan, because each look at one takes PATIENCE_MS. */
+#define SILENT_SUSPECTS 8
 #define BINARIES_LEAST (192 << 20) /* least number of unexplained bytes for which check asks about binaries */
 #define BASE (64 << 20)            /* bytes of code and of the VM itself */
 #define TRACED_SUSPECTS 8          /* limit for the suspects that the trace adds */
@@ -86,8 +87,11 @@ struct check_peer {
     struct ps_node binaries, queues;
     int64_t look_queues;       /* loop_now() time of the next look for long queues */
     struct check_trace *trace; /* NULL: without --for */
-    /* Numbers of suspects: those that the trace has added, and those whose queues became long while check watched. */
-    size_t traced, late;
+    /*
+     * Numbers of suspects: those that the trace has added, those whose queues became long while check watched, and
+     * those that did not answer the scan.
+     */
+    size_t traced, late, silent;
     struct check_seen seen;
     int64_t took_ms, slowest_ms; /* time of the whole check of the node, and of the slowest answer */
 };
@@ -121,16 +125,25 @@ static void check_on_failed(void *data, struct peer *p, const struct err *e)
 
 /* ---- suspects ---- */
 
+static struct check_suspect *check_suspect_with(struct check_peer *s, const char *pid)
+{
+    for (size_t i = 0; i < s->seen.nsuspects; i++)
+        if (!strcmp(s->suspects[i]->pid, pid))
+            return s->suspects[i];
+    return NULL;
+}
+
 /* Returns true if the process has become a suspect: it was none before, and there was room for it. */
 static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
 {
     struct err e;
 
-    for (size_t i = 0; i < s->seen.nsuspects; i++)
-        if (!strcmp(s->suspects[i]->pid, pid))
-            return false;
-    if (s->seen.nsuspects == SUSPECTS || pid[0] != '<')
+    if (pid[0] != '<' || check_suspect_with(s, pid))
         return false;
+    if (s->seen.nsuspects == SUSPECTS) {
+        s->seen.left_out++;
+        return false;
+    }
     struct check_suspect *new = mem_zalloc(sizeof(*new));
     snprintf(new->pid, sizeof(new->pid), "%s", pid);
     snprintf(new->reason, sizeof(new->reason), "%s", reason);
@@ -143,20 +156,38 @@ static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid,
     return true;
 }
 
+/* Makes a suspect of a process that did not answer the scan, unless there are many of them. */
+static void check_suspect_silent(struct check_peer *s, struct peer *p, const char *pid)
+{
+    if (s->silent == SILENT_SUSPECTS)
+        s->seen.left_out++;
+    else
+        s->silent += check_suspect(s, p, pid, "silent");
+}
+
+/* Makes a suspect of a process for which others wait, or that may hold what they wait for. */
+static void check_want(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
+{
+    check_suspect(s, p, pid, reason);
+    struct check_suspect *wanted = check_suspect_with(s, pid);
+    if (wanted)
+        wanted->wanted = true;
+}
+
 static void check_suspects_of(struct check_peer *s, struct peer *p, const struct check_facts *f)
 {
     for (size_t i = 0; i < f->nports; i++)
         check_suspect(s, p, f->ports[i].owner.pid, "port");
     for (size_t i = 0; i < f->npools; i++) {
-        check_suspect(s, p, f->pools[i].process.pid, "target");
+        check_want(s, p, f->pools[i].process.pid, "target");
         if (f->pools[i].nowners)
-            check_suspect(s, p, f->pools[i].owners[0].pid, "owner");
+            check_want(s, p, f->pools[i].owners[0].pid, "owner");
     }
     for (size_t i = 0; i < f->nwaits; i++) {
         if (!f->waits[i].elsewhere)
-            check_suspect(s, p, f->waits[i].process.pid, "target");
+            check_want(s, p, f->waits[i].process.pid, "target");
         if (f->waits[i].nowners)
-            check_suspect(s, p, f->waits[i].owners[0].pid, "owner");
+            check_want(s, p, f->waits[i].owners[0].pid, "owner");
     }
 }
 
@@ -236,11 +267,18 @@ static void check_ask(struct check_run *x, struct peer *p)
 
 /* ---- from phase to phase ---- */
 
+/* Begins a round over all suspects at a loop_now() time. */
+static void check_round(struct check_peer *s, int64_t at)
+{
+    check_suspects_order(s->suspects, s->seen.nsuspects);
+    s->at = 0;
+    s->round = at;
+}
+
 static void check_watch(struct check_peer *s, enum check_phase phase, int64_t ms)
 {
     s->phase = phase;
-    s->at = 0;
-    s->round = loop_now();
+    check_round(s, loop_now());
     s->until = s->round + ms;
     s->whole = false;
 }
@@ -260,8 +298,7 @@ static void check_watch_first(const struct check_run *x, struct check_peer *s)
 static void check_watch_on(struct check_peer *s)
 {
     s->phase = WATCHES;
-    s->at = 0;
-    s->round = loop_now();
+    check_round(s, loop_now());
 }
 
 /* Makes suspects of the processes with long queues that were none before. Returns true if their messages are traced. */
@@ -392,12 +429,11 @@ static void check_next(struct check_run *x, struct peer *p)
             continue;
         }
         s->next = over ? now : MIN(s->round + ROUND_MS, s->until);
-        s->round = MAX(s->next, now);
-        s->at = 0;
+        check_round(s, MAX(s->next, now));
         /* Only the last round asks for which process a suspect waits, so check always makes that round. */
         if (s->phase == DWELLS && (over || s->next == s->until) && s->seen.nsuspects) {
             s->whole = true;
-            s->longest = s->round + WHOLE_MS;
+            s->longest = s->round + check_suspects_ms(s->seen.nsuspects);
         }
         if (s->next > now)
             return;
@@ -418,7 +454,7 @@ static bool check_take_scan(struct check_peer *s, struct peer *p, struct etf ter
     s->more = a.left > 0;
     struct look_list silent = look_list(a.silent), suspects = look_list(a.suspects);
     while (look_list_next(&silent, &one))
-        check_suspect(s, p, one.pid, "silent");
+        check_suspect_silent(s, p, one.pid);
     if (s->more)
         return true;
     memcpy(s->seen.total, a.total, sizeof(a.total));
@@ -452,6 +488,7 @@ static bool check_take_look(struct check_peer *s, struct etf term, struct funs *
 
     if (!why_read(term, &suspect->look, funs, e))
         return false;
+    suspect->whole = s->whole;
     suspect->look.at = loop_now();
     suspect->slow += suspect->look.at - s->asked >= CHECK_SLOW_MS;
     why_sample(&suspect->samples, &suspect->look);

@@ -36,7 +36,7 @@ check() { run --separate-stderr timeout 60 "$ETRACE_BIN" check -n "$NODE" "${lon
 check_known() { until_true 20 knows "$1" || true; } # [KIND]
 knows() {
     check --json
-    [[ ($1 && $output == *"\"kind\":\"$1\""*) || $output != *' did not answer in time about its '* ]]
+    [[ ($1 && $output == *"\"kind\":\"$1\""*) || ! $output =~ ' did not answer in time about its '|' suspects were not looked at in time' ]]
 }
 
 # found FAULT [KIND...]: check reports the fault with the kind and the names of ill:faults(), and no finding of another
@@ -279,6 +279,23 @@ interrupted() { # PHASES ARG...
         refute_output --partial 'matches the receive in gen:do_call'
     done
     on_node 'ill:heal(ill_keeper)'
+}
+# bats test_tags=long
+@test "a deadlock is found over a slow connection, where the time does not suffice for all suspects" {
+    local link port at
+    at=$("$ETRACE_BIN" nodes --json | jq -r --arg node "$NODE" 'select(.node == $node) | .port')
+    exec 4< <(exec /usr/bin/python3 "$ETRACE_ROOT/tests/lib/slow_link.py" "$at" 150 3>&-)
+    link=$!
+    read -r port <&4
+    on_node 'ill:make(deadlock),
+        Deaf = [spawn(fun() -> receive never -> ok end end) || _ <- lists:seq(1, 6)],
+        [P ! N || P <- Deaf, N <- lists:seq(1, 200)], persistent_term:put(deaf, Deaf)'
+    check --port "$port" --json
+    on_node '[exit(P, kill) || P <- persistent_term:get(deaf)], persistent_term:erase(deaf), ill:heal(ill_keeper)'
+    kill "$link"
+    exec 4<&-
+    jq -se 'map(select(.kind == "deadlock" and .name == "ill_one")) | length == 1' <<<"$output" >/dev/null || fail "$output$stderr"
+    jq -se 'all(.[]; .pid != "" or .type != "finding" or .severity == "note")' <<<"$output" >/dev/null || fail "$output"
 }
 # bats test_tags=long
 @test "a node that answers late has this in its first line and in JSON" {

@@ -329,7 +329,7 @@ static void is_cause(struct check_suspect *s, const char *answer, const char *st
 /* Processes that collect a large heap, in short and in long collections, and one that has not finished its exit. */
 static void causes(void)
 {
-    static struct check_suspect s = {.pid = "<0.9.0>"};
+    static struct check_suspect s = {.pid = "<0.9.0>", .whole = true};
     static struct check_suspect *suspects[] = {&s};
 
     begin_quiet();
@@ -351,9 +351,118 @@ static void causes(void)
     begin();
 }
 
+/* Fills in a look with all details that has found this chain of pids, which ends at the one with the index `cycle`. */
+static void looked_at(struct check_suspect *s, int64_t cycle, const char *const *pids, unsigned n)
+{
+    *s = (struct check_suspect){.whole = true,
+                                .look = {.n = n, .cycle = cycle, .sure = true},
+                                .samples = {.looks = 1, .first.answer = "known"}};
+    snprintf(s->pid, sizeof(s->pid), "%s", pids[0]);
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(s->look.chain[i].process.pid, sizeof(s->look.chain[i].process.pid), "%s", pids[i]);
+        snprintf(s->look.chain[i].answer, sizeof(s->look.chain[i].answer), "known");
+        snprintf(s->look.chain[i].status, sizeof(s->look.chain[i].status), "waiting");
+    }
+}
+
+/* Each suspect that has seen a deadlock knows it, and those that were not looked at in time say nothing. */
+static void deadlocks(void)
+{
+    static struct check_suspect s[3];
+    static struct check_suspect *suspects[] = {&s[0], &s[1], &s[2]};
+    static const char *const low[] = {"<0.5.0>", "<0.7.0>"}, *const high[] = {"<0.7.0>", "<0.5.0>"},
+                             *const waits[] = {"<0.3.0>", "<0.7.0>", "<0.5.0>"};
+    static const char by_low[] = "<0.5.0> deadlock: <0.5.0> -> <0.7.0> -> <0.5.0>",
+                      by_high[] = "<0.7.0> deadlock: <0.7.0> -> <0.5.0> -> <0.7.0>",
+                      by_waiter[] = "<0.3.0> waits for a deadlock: <0.7.0> -> <0.5.0> -> <0.7.0>";
+
+    begin_quiet();
+    seen.suspects = suspects;
+    seen.nsuspects = 3;
+    looked_at(&s[0], 0, low, 2);
+    looked_at(&s[1], 0, high, 2);
+    looked_at(&s[2], 1, waits, 3);
+    finds_of_all(CHECK_CRITICAL, CHECK_DEADLOCK, by_low);
+    s[0].look.cycle = -1;
+    s[0].look.n = 1;
+    finds_of_all(CHECK_CRITICAL, CHECK_DEADLOCK, by_high);
+    s[1].look.cycle = -1;
+    s[1].look.n = 1;
+    finds_of_all(CHECK_CRITICAL, CHECK_DEADLOCK, by_waiter);
+
+    /* The suspect of the lowest pid was never looked at, and the waiting one not with all details. */
+    looked_at(&s[1], 0, high, 2);
+    looked_at(&s[2], -1, waits, 1);
+    s[2].whole = false;
+    s[0] = (struct check_suspect){.pid = "<0.5.0>", .reason = "target"};
+    struct check_facts *f = &seen.facts[CHECK_FACTS - 1];
+    f->nwaits = 1;
+    f->waits[0] = (struct check_wait){.process = {"<0.5.0>", ""}, .ends = true, .count = 1, .nwaiting = 1};
+    seen.left_out = 4;
+    check_find(&seen, &findings);
+    if (ok(findings.n == 2, "a deadlock and a note")) {
+        is_text(buf_cstr(&findings.items[0].text), by_high, "the deadlock that was seen");
+        ok(findings.items[1].severity == CHECK_NOTE && findings.items[1].kind == CHECK_UNKNOWN, "a note");
+        is_text(buf_cstr(&findings.items[1].text), "6 of 7 suspects were not looked at in time",
+                "how many are unknown");
+    }
+    check_findings_release(&findings);
+    begin();
+}
+
+/* An owner that was not looked at has no state. */
+static void unknown_owner(void)
+{
+    static struct check_suspect s[2];
+    static struct check_suspect *suspects[] = {&s[0], &s[1]};
+    static const char *const server[] = {"<0.5.0>"};
+
+    begin_quiet();
+    seen.suspects = suspects;
+    seen.nsuspects = 2;
+    looked_at(&s[0], -1, server, 1);
+    s[0].look.chain[0].loop = true;
+    s[1] = (struct check_suspect){.pid = "<0.6.0>", .reason = "owner"};
+    struct check_facts *f = &seen.facts[CHECK_FACTS - 1];
+    f->nwaits = 1;
+    f->waits[0] = (struct check_wait){.process = {"<0.5.0>", ""},
+                                      .count = 1,
+                                      .waiting = {{"<0.4.0>", ""}},
+                                      .nwaiting = 1,
+                                      .owned = 1,
+                                      .owners = {{"<0.6.0>", ""}},
+                                      .nowners = 1};
+    check_find(&seen, &findings);
+    if (ok(findings.n == 2 && findings.items[0].kind == CHECK_POOL, "a pool and a note"))
+        is_text(buf_cstr(&findings.items[0].text),
+                "<0.5.0> is idle; 1 process has waited for it for at least 0ns: <0.4.0>; 1 other may have what they "
+                "wait "
+                "for: <0.6.0>",
+                "the owner without a state");
+    check_findings_release(&findings);
+    begin();
+}
+
+static void order(void)
+{
+    static struct check_suspect silent = {.reason = "silent"},
+                                late = {.samples = {.looks = 3, .silent = 2}, .wanted = true},
+                                queue = {.reason = "queue", .samples = {.looks = 3}}, target = {.wanted = true},
+                                owner = {.wanted = true, .samples = {.looks = 9, .silent = 1}};
+    struct check_suspect *items[] = {&silent, &late, &queue, &target, &owner};
+
+    check_suspects_order(items, ARRAY_LEN(items));
+    ok(items[0] == &target && items[1] == &owner && items[2] == &queue && items[3] == &silent && items[4] == &late,
+       "the suspects that others wait for come first, and those that do not answer last");
+    ok(check_suspects_ms(33) == 4000 && check_suspects_ms(3) == 1300, "more suspects have more time, up to a limit");
+}
+
 int main(void)
 {
     begin();
+    order();
+    deadlocks();
+    unknown_owner();
     collections();
     slices();
     heaps();

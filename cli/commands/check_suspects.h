@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The processes that `etrace check` watches closely, and the order and time in which it looks at them. */
+#ifndef ETRACE_CHECK_SUSPECTS_H
+#define ETRACE_CHECK_SUSPECTS_H
+
+#include "why_look.h"
+
+struct check_suspect {
+    /* reason: why check watches the process: a word from the node, or "silent", "port", "target" or "owner". */
+    char pid[32], reason[24];
+    struct buf who; /* the process, encoded for requests to the node */
+    bool wanted;    /* others wait for the process, or it may hold what they wait for */
+    /* whole: `look` has all details. Without it, `look` does not say for which process the suspect waits. */
+    bool whole;
+    struct why_look look;
+    struct why_samples samples;
+    unsigned slow; /* number of answers that took at least CHECK_SLOW_MS */
+};
+
+/* A running process needs only a few ms to answer, except during a long garbage collection or a long BIF. */
+#define CHECK_SLOW_MS 20
+
+/*
+ * Orders suspects for a round of looks, which may end before the last one: first those that are wanted, because they
+ * explain why others wait, and last those that do not answer, because each look at them takes long and says little.
+ * Keeps the order of suspects that rank equally.
+ */
+void check_suspects_order(struct check_suspect **items, size_t n);
+
+/* Returns the limit in ms for the looks with all details at so many suspects. */
+int64_t check_suspects_ms(size_t n);
+
+/* Returns true if the looks are enough for a finding: one had all details, or the process does not answer. */
+bool check_suspect_is_known(const struct check_suspect *s);
+
+#endif
