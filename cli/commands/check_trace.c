@@ -128,33 +128,60 @@ static const struct sink_type check_trace_view = {
     .event = check_trace_event,
 };
 
-static struct check_event_row *check_trace_row(struct check_trace *t, const struct check_trace_item *x)
+static bool check_trace_is_row(const struct check_event_row *r, const struct look_process *process)
 {
-    for (struct check_event_row *r = t->rows; r < t->rows + t->nrows; r++)
-        if (r->event == x->event &&
-            (x->process.name[0] ? !strcmp(r->process.name, x->process.name) : !strcmp(r->process.pid, x->process.pid)))
+    return process->name[0] ? !strcmp(r->process.name, process->name) : !strcmp(r->process.pid, process->pid);
+}
+
+static struct check_event_row *check_trace_row(struct check_trace *t, enum check_event event,
+                                               const struct look_process *process)
+{
+    struct check_event_row *least = NULL;
+    size_t n = 0;
+
+    for (struct check_event_row *r = t->rows; r < t->rows + t->nrows; r++) {
+        if (r->event != event)
+            continue;
+        if (check_trace_is_row(r, process))
             return r;
-    if (t->nrows == CHECK_EVENT_ROWS)
-        return NULL;
-    t->rows[t->nrows] = (struct check_event_row){.event = x->event, .process = x->process, .most = -1};
-    return &t->rows[t->nrows++];
+        if (!least || r->weight < least->weight)
+            least = r;
+        n++;
+    }
+    /*
+     * A new row takes over the weight of the old one (the algorithm Space-Saving), so a process whose events weigh much
+     * together keeps its row. It does not take over the count and the sum, which are evidence.
+     */
+    const int64_t weight = n == CHECK_EVENT_ROWS ? least->weight : 0;
+    if (n == CHECK_EVENT_ROWS)
+        t->crowded = t->lossy = true;
+    else
+        least = &t->rows[t->nrows++];
+    *least = (struct check_event_row){.event = event, .process = *process, .most = -1, .weight = weight};
+    return least;
+}
+
+void check_trace_count(struct check_trace *t, enum check_event event, const struct look_process *process,
+                       const char *where, int64_t value)
+{
+    struct check_event_row *r = check_trace_row(t, event, process);
+
+    r->several |= strcmp(r->process.pid, process->pid) != 0;
+    r->count++;
+    r->sum += value;
+    r->weight += MAX(value, 1);
+    if (value <= r->most)
+        return;
+    r->most = value;
+    r->process = *process;
+    snprintf(r->where, sizeof(r->where), "%s", where);
 }
 
 static void check_trace_add_event(struct check_trace *t, const struct check_trace_item *x)
 {
-    struct check_event_row *r = check_trace_row(t, x);
-
-    if (!r)
-        return;
     const int64_t value = x->event == CHECK_LARGE_HEAP ? x->value * t->wordsize : x->value;
-    r->several |= strcmp(r->process.pid, x->process.pid) != 0;
-    r->count++;
-    r->sum += value;
-    if (value <= r->most)
-        return;
-    r->most = value;
-    r->process = x->process;
-    snprintf(r->where, sizeof(r->where), "%s", x->where);
+
+    check_trace_count(t, x->event, &x->process, x->where, value);
 }
 
 static struct check_inbox *check_trace_inbox_of(struct check_trace *t, const char *pid)

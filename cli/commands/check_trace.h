@@ -6,7 +6,7 @@
  *
  * The node sends at most CHECK_TRACE_RATE messages and CHECK_TRACE_RATE system events a second. It counts the rest as
  * lost. Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is
- * bounded: at most CHECK_EVENT_ROWS rows, and SENDERS_MOST senders for each queue.
+ * bounded: at most CHECK_EVENT_ROWS rows for each kind of event, and SENDERS_MOST senders for each queue.
  */
 #ifndef ETRACE_CHECK_TRACE_H
 #define ETRACE_CHECK_TRACE_H
@@ -16,7 +16,7 @@
 #include "sender_counts.h"
 
 #define CHECK_TRACE_RATE 1000
-#define CHECK_EVENT_ROWS 200
+#define CHECK_EVENT_ROWS 100
 #define CHECK_INBOXES 6
 /* Bytes of the heap of a process from which on the node reports its collections. */
 #define CHECK_HEAP_LEAST (256 << 20)
@@ -41,6 +41,7 @@ struct check_event_row {
     char where[140];             /* the function at the end of the time slice, or the busy port; empty: unknown */
     uint64_t count;
     int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
+    int64_t weight;    /* sum, or count of events without a value, with those of the rows that this one has replaced */
 };
 
 /* The messages that arrived at one process and were sent to the client. */
@@ -56,13 +57,14 @@ struct check_trace {
     bool system;      /* the trace has system events */
     char why[512];    /* why there are no system events; empty: there are */
     int64_t from, to; /* loop_now() times of the beginning and the end of the trace */
-    struct check_event_row rows[CHECK_EVENT_ROWS];
+    struct check_event_row rows[CHECK_EVENTS * CHECK_EVENT_ROWS];
     size_t nrows;
     struct check_inbox inboxes[CHECK_INBOXES];
     size_t ninboxes, late; /* late: how many of them, the last ones, check_trace_again() has added */
     uint64_t received;     /* messages in all inboxes */
     uint64_t unseen;       /* further messages to these processes, which the node only counted */
-    bool lossy;            /* system events were lost, so the counts of `rows` are too low */
+    bool lossy;            /* system events were lost or rows replaced, so the counts of `rows` are too low */
+    bool crowded;          /* rows were replaced: events of one kind had more processes than rows */
     /* The members below are private. */
     bool counts; /* the tracer can count messages by sender */
     struct ctx *ctx;
@@ -94,6 +96,9 @@ bool check_trace_again(struct check_trace *t);
 bool check_trace_reply(struct check_trace *t, const struct session_reply *reply);
 
 void check_trace_batch(struct check_trace *t, const void *batch, size_t len);
+/* Counts an event in its row. Without room for a new row, replaces the row of its kind with the smallest weight. */
+void check_trace_count(struct check_trace *t, enum check_event event, const struct look_process *process,
+                       const char *where, int64_t value);
 
 /*
  * Sorts the senders, and appends the pids of the most frequent ones of each queue, for look_names_request(). Returns

@@ -58,10 +58,11 @@ static struct check_finding *unseen_about(const struct check_rules *r, enum chec
 
 static void unseen_put_times(struct buf *to, const struct check_trace *t, const struct check_event_row *x)
 {
+    buf_puts(to, t->lossy ? "at least " : "");
     if (x->count == 1)
         buf_puts(to, "once");
     else
-        buf_printf(to, "%s%llu times", t->lossy ? "at least " : "", (unsigned long long)x->count);
+        buf_printf(to, "%llu times", (unsigned long long)x->count);
 }
 
 /* Appends `for up to 310ms, 14 times, 2.1s in all in 10s`. */
@@ -232,7 +233,7 @@ static void unseen_put_senders(struct buf *to, const struct check_trace *t, cons
     while (n < b->by.n && n < NAMED_MOST && b->by.items[n].count * 100 >= b->received * NAMED_PART)
         n++;
     scale.rates = unseen_messages(&scale, b->received) >= SLOW_MESSAGES;
-    buf_puts(to, t->unseen ? "; about " : "; ");
+    buf_puts(to, t->unseen || b->by.lossy ? "; about " : "; ");
     for (size_t i = 0; i < n; i++) {
         buf_puts(to, i ? ", " : "");
         ps_put_count(to, (int64_t)(unseen_messages(&scale, b->by.items[i].count) + 0.5), false);
@@ -281,6 +282,12 @@ void check_unseen(const struct check_rules *r)
     for (size_t i = 0; i < t->nrows; i++)
         rules[t->rows[i].event](r, &t->rows[i]);
     unseen_senders(r);
+    if (t->crowded)
+        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
+                   "more than %d processes had long collections, long time slices, large heaps or busy ports: those "
+                   "with "
+                   "the fewest are unknown",
+                   CHECK_EVENT_ROWS);
     if (t->why[0])
         buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
                    "long collections, long time slices and busy ports between the looks are unknown: %s", t->why);

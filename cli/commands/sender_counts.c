@@ -19,14 +19,27 @@ static struct sender_count *sender_find(struct sender_counts *s, const struct lo
     return x;
 }
 
+static struct sender_count *sender_fewest(struct sender_counts *s)
+{
+    struct sender_count *fewest = s->items;
+
+    for (struct sender_count *x = s->items; x < s->items + s->n; x++)
+        if (x->count < fewest->count)
+            fewest = x;
+    return fewest;
+}
+
 void sender_counts_add(struct sender_counts *s, const struct look_process *sender)
 {
     struct sender_count *x = sender_find(s, sender);
 
-    if (x == s->items + SENDERS_MOST)
-        return;
-    if (x == s->items + s->n)
+    if (x == s->items + SENDERS_MOST) {
+        x = sender_fewest(s);
+        *x = (struct sender_count){*sender, x->count, x->count};
+        s->lossy = true;
+    } else if (x == s->items + s->n) {
         s->items[s->n++] = (struct sender_count){.process = *sender};
+    }
     x->count++;
 }
 

@@ -11,15 +11,22 @@
 
 struct sender_count {
     struct look_process process; /* its pid is empty if the sender is no process of the node: then `name` says what */
-    uint64_t count;
+    /* count: its messages, and up to `error` messages of senders that it has replaced */
+    uint64_t count, error;
 };
 
 struct sender_counts {
     struct sender_count items[SENDERS_MOST];
     size_t n;
+    bool lossy; /* there were more senders than items */
 };
 
-void sender_counts_add(struct sender_counts *s, const struct look_process *sender);  /* drops senders without room */
+/*
+ * Counts a message. Without room for a new sender, it replaces the one with the fewest messages and takes over its
+ * count (the algorithm Space-Saving). So no sender that is missing has sent more than a SENDERS_MOST-th of the
+ * messages.
+ */
+void sender_counts_add(struct sender_counts *s, const struct look_process *sender);
 void sender_counts_sort(struct sender_counts *s);                                    /* the most frequent first */
 void sender_counts_name(struct sender_counts *s, const struct look_process *sender); /* completes a sender's names */
 

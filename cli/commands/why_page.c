@@ -466,9 +466,11 @@ static void put_senders(const struct why_page *p, struct buf *b)
         return;
     }
     for (size_t i = 0; i < s->by.n && i < SENDERS_SHOWN; i++) {
-        buf_printf(b, "%s%llu from ", i ? ", " : ": ", (unsigned long long)s->by.items[i].count);
-        look_process_print(b, &s->by.items[i].process);
-        rest -= s->by.items[i].count;
+        const struct sender_count *x = &s->by.items[i];
+        buf_printf(b, "%s%s%llu from ", i ? ", " : ": ", x->error ? "at least " : "",
+                   (unsigned long long)(x->count - x->error));
+        look_process_print(b, &x->process);
+        rest -= x->count - x->error;
     }
     if (rest)
         buf_printf(b, "%s%llu from others", s->by.n ? ", " : ": ", (unsigned long long)rest);
@@ -679,7 +681,7 @@ static void json_senders(const struct why_senders *s, struct buf *to)
         json_put_text(to, "pid", s->by.items[i].process.pid);
         if (s->by.items[i].process.name[0])
             json_put_text(to, "name", s->by.items[i].process.name);
-        json_put_uint(to, "count", s->by.items[i].count);
+        json_put_uint(to, "count", s->by.items[i].count - s->by.items[i].error);
         json_end_object(to);
     }
     json_end_array(to);

@@ -190,6 +190,62 @@ static void senders(void)
     finds_nothing("a queue without a finding has no senders");
 }
 
+/* Counts messages of `each` of many senders, then of two more. */
+static void many_senders(void)
+{
+    struct sender_counts *by = calloc(1, sizeof(*by));
+    struct look_process one = {"", ""}, late = {"<0.9999.0>", ""};
+
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(one.pid, sizeof(one.pid), "<0.%u.0>", i);
+        sender_counts_add(by, &one);
+        if (i % 2)
+            sender_counts_add(by, &late);
+    }
+    sender_counts_sort(by);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < by->n; i++)
+        sum += by->items[i].count;
+    ok(by->n == SENDERS_MOST && by->lossy && sum == 1500, "all messages are counted, although there are many senders");
+    is_text(by->items[0].process.pid, late.pid, "the sender that sends most has a row");
+    ok(by->items[0].count - by->items[0].error <= 500 && by->items[0].count >= 500, "its count");
+    free(by);
+
+    grows(CHECK_QUEUE);
+    receives(19000, 1500, 500)->by.lossy = true;
+    finds(CHECK_WARNING, CHECK_QUEUE,
+          "<0.9.0>(shop) has messages; about 1900 of 2100 messages/s come from <0.5.0>(feeder)");
+}
+
+/* Short-lived processes have an event each; then come graver events of two other ones. */
+static void many_processes(void)
+{
+    struct look_process one = {"", ""}, grave = {"<0.9998.0>", ""}, often = {"<0.9999.0>", ""};
+
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(one.pid, sizeof(one.pid), "<0.%u.0>", i);
+        check_trace_count(trace, CHECK_LONG_GC, &one, "", 55);
+        check_trace_count(trace, CHECK_BUSY_PORT, &one, "#Port<0.1>", 0);
+        if (i >= 800 && i % 10 == 0)
+            check_trace_count(trace, CHECK_LONG_GC, &often, "", 60);
+    }
+    check_trace_count(trace, CHECK_LONG_GC, &grave, "", 3000);
+    decide();
+    if (ok(findings.n == 3, "two findings and a note")) {
+        is_text(buf_cstr(&findings.items[0].text),
+                "<0.9999.0> collected garbage for up to 60ms, at least 20 times, 1.2s in all in 10s", "many events");
+        is_text(buf_cstr(&findings.items[1].text), "<0.9998.0> collected garbage for 3s, at least once in 10s",
+                "a grave event");
+        is_text(buf_cstr(&findings.items[2].text),
+                "more than 100 processes had long collections, long time slices, large heaps or busy ports: those with "
+                "the "
+                "fewest are unknown",
+                "the note");
+    }
+    check_findings_release(&findings);
+    begin();
+}
+
 static void together(void)
 {
     grows(CHECK_COLLECTS);
@@ -468,6 +524,8 @@ int main(void)
     heaps();
     busy();
     senders();
+    many_senders();
+    many_processes();
     together();
     silence();
     clocks();
