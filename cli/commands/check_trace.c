@@ -289,34 +289,48 @@ static void check_trace_ask(struct check_trace *t)
     texts_release(&t->words);
     texts_release(&t->what.procs);
     for (size_t i = 0; i < t->ninboxes; i++)
-        texts_add(&t->what.procs, t->inboxes[i].pid);
-    check_trace_words(t, t->system, t->ninboxes > 0);
-    if (!t->system && !t->ninboxes)
+        if (!t->inboxes[i].to)
+            texts_add(&t->what.procs, t->inboxes[i].pid);
+    check_trace_words(t, t->system, t->what.procs.count > 0);
+    if (!t->system && !t->what.procs.count)
         return;
     t->prepare = prepare_new(t->ctx, t->session, &t->what, &t->words, (struct exprs_how){0});
     prepare_begin(t->prepare);
 }
 
-/* Traces less after a refusal: a node refuses to trace a process that has exited. */
-static void check_trace_refused(struct check_trace *t)
+/* Ends the counts of these inboxes. Returns true if one of them was traced. */
+static bool check_trace_leave(struct check_inbox *b, size_t n)
 {
-    if (t->late) {
-        t->ninboxes -= t->late;
-    } else {
-        if (t->system)
-            snprintf(t->why, sizeof(t->why), "%s", prepare_why(t->prepare)->text);
-        t->system = t->system && t->ninboxes;
-        t->ninboxes = 0;
+    bool left = false;
+
+    for (size_t i = 0; i < n; i++) {
+        left |= !b[i].to;
+        b[i].to = b[i].to ? b[i].to : loop_now();
     }
+    return left;
+}
+
+void check_trace_refuse(struct check_trace *t, const char *why)
+{
+    for (size_t i = 0; i < t->ninboxes; i++)
+        if (strstr(why, t->inboxes[i].pid) && check_trace_leave(&t->inboxes[i], 1))
+            return;
+    const bool left = check_trace_leave(t->inboxes + t->ninboxes - t->late, t->late);
     t->late = 0;
-    check_trace_ask(t);
+    if (left)
+        return;
+    if (t->system)
+        snprintf(t->why, sizeof(t->why), "%s", why);
+    t->system = check_trace_leave(t->inboxes, t->ninboxes) && t->system;
 }
 
 /* Returns true when the node traces, or has refused it. */
 static bool check_trace_settle(struct check_trace *t)
 {
-    while (t->prepare && prepare_step(t->prepare) == PREPARE_REFUSED)
-        check_trace_refused(t);
+    while (t->prepare && prepare_step(t->prepare) == PREPARE_REFUSED) {
+        check_trace_refuse(t, prepare_why(t->prepare)->text);
+        check_trace_ask(t);
+    }
     if (t->prepare && prepare_step(t->prepare) < PREPARE_DONE)
         return false;
     if (t->system)
@@ -326,7 +340,7 @@ static bool check_trace_settle(struct check_trace *t)
         t->from = t->to;
     for (size_t i = 0; i < t->ninboxes; i++)
         t->inboxes[i].from = t->inboxes[i].from ? t->inboxes[i].from : t->to;
-    t->on = t->prepare;
+    t->on |= t->prepare != NULL;
     t->late = 0;
     return true;
 }

@@ -47,7 +47,7 @@ struct check_event_row {
 /* The messages that arrived at one process and were sent to the client. */
 struct check_inbox {
     char pid[32];
-    int64_t from; /* loop_now() time from which on its messages are traced */
+    int64_t from, to; /* loop_now() times between which its messages are traced; to is 0 while they are */
     uint64_t received;
     struct sender_counts by; /* sorted by check_trace_end() */
 };
@@ -60,7 +60,7 @@ struct check_trace {
     struct check_event_row rows[CHECK_EVENTS * CHECK_EVENT_ROWS];
     size_t nrows;
     struct check_inbox inboxes[CHECK_INBOXES];
-    size_t ninboxes, late; /* late: how many of them, the last ones, check_trace_again() has added */
+    size_t ninboxes, late; /* late: how many of them, the last ones, the current request has added */
     uint64_t received;     /* messages in all inboxes */
     uint64_t unseen;       /* further messages to these processes, which the node only counted */
     bool lossy;            /* system events were lost or rows replaced, so the counts of `rows` are too low */
@@ -89,9 +89,15 @@ void check_trace_inbox(struct check_trace *t, const char *pid);
 bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s);
 /*
  * Asks the node to trace the processes that check_trace_inbox() has added meanwhile, too. Returns false if there is
- * nothing to ask. If such a process has exited, the node refuses, and none of the new ones is traced.
+ * nothing to ask.
  */
 bool check_trace_again(struct check_trace *t);
+/*
+ * Takes the reason for which the node refused the request, and leaves out what it names, so that another request makes
+ * sense: a process that has exited, or else the new processes, or else all, and at last the system events. Keeps what
+ * was counted.
+ */
+void check_trace_refuse(struct check_trace *t, const char *why);
 /* Takes a reply of the node. Returns true when the node traces, or has refused it. */
 bool check_trace_reply(struct check_trace *t, const struct session_reply *reply);
 

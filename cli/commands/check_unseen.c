@@ -227,7 +227,7 @@ static void unseen_put_sender(struct buf *to, const struct sender_count *s)
 /* Appends `; 1900 of 2100 messages/s come from <0.96.0>(feeder)`. */
 static void unseen_put_senders(struct buf *to, const struct check_trace *t, const struct check_inbox *b)
 {
-    struct unseen_scale scale = {t, MAX(t->to - b->from, 1), true};
+    struct unseen_scale scale = {t, MAX((b->to ? b->to : t->to) - b->from, 1), true};
     size_t n = 0;
 
     while (n < b->by.n && n < NAMED_MOST && b->by.items[n].count * 100 >= b->received * NAMED_PART)

@@ -387,6 +387,21 @@ interrupted() { # PHASES ARG...
     node_heard "$NODE"
     healthy
 }
+# bats test_tags=long
+@test "a process with a long queue that exits does not end the counts of other queues" {
+    on_node 'P = spawn(fun() -> receive never -> ok end end), register(doomed, P), [P ! N || N <- lists:seq(1, 150)]'
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$NODE" --for 8s >"$OUT" 2>"$ERR" 3>&- &
+    local check=$! ended=0
+    TRACERS+=("$check")
+    armed() { grep -q 'check: phase 2 is over' "$ERR"; }
+    until_true 20 armed
+    on_node 'R = monitor(process, doomed), exit(whereis(doomed), kill), receive {_, R, _, _, _} -> ok end'
+    on_node 'ill:make(queue_grows)'
+    wait "$check" || ended=$?
+    assert_equal "$ended" 12
+    grep -qE '^! .*\(ill_slow\) has .* messages/s come from <[0-9.]+>\(ill_producer\)' "$OUT" || fail "$(<"$OUT")"
+    on_node 'ill:heal(ill_keeper)'
+}
 @test "an alarm is set" { ill alarm; }
 @test "an alarm about the memory of the host is a note while there is room, and one about a process names it" {
     on_node 'ill:make(alarm), alarm_handler:clear_alarm({disk_almost_full, "/"}), alarm_handler:set_alarm({system_memory_high_watermark, []})'

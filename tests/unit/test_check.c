@@ -246,6 +246,45 @@ static void many_processes(void)
     begin();
 }
 
+static void is_traced(const char *pids, const char *name)
+{
+    char got[100] = "";
+
+    for (size_t i = 0; i < trace->ninboxes; i++)
+        if (!trace->inboxes[i].to)
+            strcat(strcat(got, got[0] ? " " : ""), trace->inboxes[i].pid);
+    is_text(got, pids, name);
+}
+
+/* The node refuses requests to trace. */
+static void refusals(void)
+{
+    begin();
+    trace->counts = true;
+    for (unsigned i = 1; i <= 4; i++) {
+        char pid[20];
+        snprintf(pid, sizeof(pid), "<0.%u.0>", i);
+        if (i == 3)
+            trace->late = 0;
+        check_trace_inbox(trace, pid);
+        trace->inboxes[i - 1].received = i;
+    }
+    check_trace_refuse(trace, "there is no process <0.1.0> on the node");
+    is_traced("<0.2.0> <0.3.0> <0.4.0>", "a process that has exited is left out alone");
+    check_trace_refuse(trace, "there is no process <0.4.0> on the node");
+    is_traced("<0.2.0> <0.3.0>", "so is a new one");
+    check_trace_refuse(trace, "the node has no room");
+    is_traced("<0.2.0>", "another reason leaves out the new ones first");
+    check_trace_refuse(trace, "the node has no room");
+    is_traced("", "then all");
+    ok(trace->system, "then the system events are left");
+    check_trace_refuse(trace, "the node has no room");
+    ok(!trace->system, "until the node refuses them, too");
+    is_text(trace->why, "the node has no room", "why");
+    ok(trace->ninboxes == 4 && trace->inboxes[3].received == 4, "what was counted is kept");
+    begin();
+}
+
 static void together(void)
 {
     grows(CHECK_COLLECTS);
@@ -526,6 +565,7 @@ int main(void)
     senders();
     many_senders();
     many_processes();
+    refusals();
     together();
     silence();
     clocks();
