@@ -75,7 +75,8 @@ static void check_put_cell(const void *data, size_t row, size_t column, struct g
 /* Makes the grid of the findings. The caller must call grid_release(). */
 static struct grid check_grid(const struct check_page *p)
 {
-    struct grid g = {columns, ARRAY_LEN(columns), check_put_cell, p, p->findings->n, .width = p->columns};
+    struct grid g = {columns,        ARRAY_LEN(columns),  check_put_cell,           p,
+                     p->findings->n, .width = p->columns, .continued = p->continued};
 
     grid_order(&g, &(struct grid_sort){p->sort, NULL});
     return g;

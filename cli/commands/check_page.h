@@ -18,6 +18,7 @@ struct check_page {
     int64_t slowest_ms; /* the time of the answer that took longest */
     struct paint paint;
     unsigned columns; /* width of the terminal; 0: unlimited */
+    bool continued;   /* the page of another node was printed before: CSV and TSV have their titles already */
 };
 
 void check_page_text(const struct check_page *p, struct buf *to);

@@ -102,7 +102,7 @@ struct check_run {
     struct peers peers;
     struct check_peer *states;
     struct look_funs funs;
-    size_t found;
+    size_t found, printed; /* printed: number of nodes */
     int status;
     bool hurries; /* Ctrl-C has ended the wait of --for */
 };
@@ -634,6 +634,7 @@ static void check_print(struct check_run *x, const struct peer *p)
         .slowest_ms = s->slowest_ms,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color),
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
+        .continued = x->printed++ > 0,
     };
     if (x->o->as == GRID_TEXT)
         check_page_text(&page, &b);

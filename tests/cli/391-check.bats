@@ -208,6 +208,9 @@ cpu_ms() { sed 's/.*) //' "/proc/$(<"$(node_dir "$NODE")/pid")/stat" | awk '{ pr
     check -n "$LIVE_NODE" --json
     assert_success
     assert_equal "$(jq -rs 'map(select(.type == "check").node) | sort | join(" ")' <<<"$output")" "$(printf '%s\n' "$NODE" "$LIVE_NODE" | sort | paste -sd ' ')"
+    check -n "$LIVE_NODE" --as csv
+    assert_success
+    assert_equal "$(grep -c '^node,severity,' <<<"$output")" 1
 }
 
 # bats test_tags=long
