@@ -85,7 +85,7 @@ struct look_peer {
     int64_t left;   /* number of processes that the current pass over all processes has not reached */
     int64_t most;   /* limit for the number of processes in the next look */
     double us_each; /* average time to look at one process, in us */
-    uint64_t looks, passes, processes;
+    uint64_t looks, passes, processes, left_out; /* left_out: as in struct stack_groups */
     struct look_process *silent;
     size_t nsilent, silent_cap;
     bool named;
@@ -238,7 +238,8 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
 {
     struct stacks_run *x = data;
     struct look_peer *s = &x->states[p->index];
-    enum looking was = s->doing;
+    const enum looking was = s->doing;
+    const uint64_t left_out = x->groups.left_out;
     struct look_answer a;
     struct err e;
     bool ok = true;
@@ -257,6 +258,7 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
         ok = stack_groups_add(&x->groups, p->index, &a, s->passes, look_funs_of(&x->funs, session_node(p->session)),
                               &e) &&
              (take_silent(s, a.silent) || err_set(&e, ERR_RUN, "the node's answer about its stacks is malformed"));
+        s->left_out += x->groups.left_out - left_out;
         s->left = a.left;
         s->looks += (uint64_t)a.looked;
         s->passes += !a.left;
@@ -333,6 +335,8 @@ static void json_nodes(struct stacks_run *x, struct buf *to)
         json_put_uint(to, "looks", s->looks);
         if (x->o->for_ns)
             json_put_uint(to, "passes", s->passes);
+        if (s->left_out)
+            json_put_uint(to, "left_out", s->left_out);
         json_put_int(to, "elapsed_us", (x->to_ns - x->from_ns) / 1000);
         json_put_array(to, "silent");
         for (size_t k = 0; k < s->nsilent; k++)
@@ -499,6 +503,10 @@ static void stacks_say(struct stacks_run *x)
             x->o->for_ns && x->ctx->interrupts ? " · stopped" : "");
     if (x->o->for_ns)
         say_incomplete(x);
+    if (x->groups.left_out)
+        ctx_warn(x->ctx, "%" PRIu64 " %s%s of more than %d different stacks left out: look at fewer processes, with -P",
+                 x->groups.left_out, unit, x->o->for_ns ? PLURAL(x->groups.left_out) : PLURAL_ES(x->groups.left_out),
+                 GROUPS_MAX);
     if (x->o->for_ns && !x->groups.grown && sorts_by_growth(x->o))
         ctx_warn(x->ctx, "the growth is unknown: the time did not suffice for two looks at all processes");
     if (silent)
@@ -557,7 +565,7 @@ static void stacks_look_again(void *data)
         struct look_peer *s = &x->states[p->index];
         s->doing = LOOK_RESTING;
         s->next = s->left = 0;
-        s->looks = s->nsilent = 0;
+        s->looks = s->nsilent = s->left_out = 0;
         s->named = false;
     }
     stack_groups_release(&x->groups);

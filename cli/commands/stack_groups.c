@@ -69,14 +69,12 @@ static size_t stack_find(const struct stack_groups *g, const struct one_stack *l
     return SIZE_MAX;
 }
 
-/*
- * Returns the index of the stack, and adds the stack if it is new. Returns SIZE_MAX if there is no room for its frames.
- */
+/* Returns the index of the stack, and adds the stack if it is new. Returns SIZE_MAX if there is no room for it. */
 static size_t stack_of(struct stack_groups *g, const struct one_stack *like, const struct look_frame *frames)
 {
     const size_t found = stack_find(g, like, frames);
 
-    if (found != SIZE_MAX || g->nframes + like->count > FRAMES_MAX)
+    if (found != SIZE_MAX || g->count == GROUPS_MAX || g->nframes + like->count > FRAMES_MAX)
         return found;
     g->stacks = mem_grow(g->stacks, &g->stacks_cap, g->nstacks + 1, sizeof(*g->stacks));
     g->frames = mem_grow(g->frames, &g->frames_cap, g->nframes + like->count + 1, sizeof(*g->frames));
@@ -110,12 +108,12 @@ static struct stack_group *group_find(const struct stack_groups *g, size_t stack
 static struct stack_group *group_of(struct stack_groups *g, const struct one_stack *like,
                                     const struct look_frame *frames, struct look_frame initial)
 {
-    size_t stack = g->count < GROUPS_MAX ? stack_of(g, like, frames) : SIZE_MAX;
+    const size_t stack = stack_of(g, like, frames);
 
     if (stack == SIZE_MAX)
         return NULL;
     struct stack_group *found = group_find(g, stack, initial);
-    if (found)
+    if (found || g->count == GROUPS_MAX)
         return found;
     g->items = mem_grow(g->items, &g->cap, g->count + 1, sizeof(*g->items));
     g->items[g->count] = (struct stack_group){.stack = stack, .initial = initial};
@@ -289,16 +287,32 @@ bool stack_groups_ask_names(const struct stack_groups *g, unsigned node, int pat
     return n > 0;
 }
 
+static uint32_t pid_hash(const struct look_process *p)
+{
+    return hash_text(HASH_BEGIN, (struct str){p->pid, strlen(p->pid)});
+}
+
 bool stack_groups_named(struct stack_groups *g, unsigned node, struct etf names)
 {
     struct look_list list = look_list(names);
-    struct look_process one;
+    struct look_process *named = NULL, one;
+    struct table by_pid = {0};
+    size_t n = 0, cap = 0;
 
-    while (look_list_next(&list, &one))
-        for (size_t i = 0; i < g->count; i++)
-            for (size_t k = 0; g->stacks[g->items[i].stack].node == node && k < g->items[i].nprocesses; k++)
-                if (!strcmp(g->items[i].processes[k].pid, one.pid))
-                    g->items[i].processes[k] = one;
+    while (look_list_next(&list, &one)) {
+        named = mem_grow(named, &cap, n + 1, sizeof(*named));
+        named[n] = one;
+        table_add(&by_pid, pid_hash(&one), (uint32_t)n++);
+    }
+    for (size_t i = 0; i < g->count; i++) {
+        const struct stack_group *x = &g->items[i];
+        for (size_t k = 0; g->stacks[x->stack].node == node && k < x->nprocesses; k++)
+            for (uint32_t step = 0, at; (at = table_next(&by_pid, pid_hash(&x->processes[k]), &step)) != TABLE_NONE;)
+                if (!strcmp(x->processes[k].pid, named[at].pid))
+                    x->processes[k] = named[at];
+    }
+    table_release(&by_pid);
+    free(named);
     return list.ok;
 }
 

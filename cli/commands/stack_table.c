@@ -422,7 +422,10 @@ static void stack_put_rest(const struct stack_grid *x, struct buf *to)
     if (!looks)
         return;
     stack_count(t, looks, all, to);
-    buf_printf(to, " in %zu other stack%s\n", others, PLURAL(others));
+    if (t->groups->left_out)
+        buf_puts(to, " in other stacks\n");
+    else
+        buf_printf(to, " in %zu other stack%s\n", others, PLURAL(others));
 }
 
 void stack_table_text(const struct stack_table *t, struct buf *to)
