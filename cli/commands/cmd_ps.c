@@ -258,6 +258,16 @@ static void ps_begin_look(struct ps_run *x)
             ps_ask(x, p);
 }
 
+/* Fails for the nodes that a signal has kept from answering. */
+static void ps_stopped(struct ps_run *x)
+{
+    struct err e;
+
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing == PS_LOOKING && look_stopped(x->ctx, x->names[p->index], &e))
+            refresh_fail(&x->refresh, &x->status, &e);
+}
+
 /* Looks once at all processes of all nodes. Returns false if it was ended before. */
 static bool ps_look(struct ps_run *x)
 {
@@ -267,6 +277,7 @@ static bool ps_look(struct ps_run *x)
     while (ok && ps_is_looking(x) && !x->status)
         ok = peers_step(&x->peers, -1) && !x->ctx->interrupts;
     ctx_progress_end(x->ctx);
+    ps_stopped(x);
     return ok && !x->status;
 }
 

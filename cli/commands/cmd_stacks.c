@@ -297,6 +297,16 @@ static int64_t stacks_due(struct stacks_run *x, bool ending)
     return next;
 }
 
+/* Fails for the nodes that a signal has kept from answering. */
+static void stacks_stopped(struct stacks_run *x)
+{
+    struct err e;
+
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing != LOOK_OVER && look_stopped(x->ctx, x->names[p->index], &e))
+            refresh_fail(&x->refresh, &x->status, &e);
+}
+
 static void stacks_collect(struct stacks_run *x)
 {
     int64_t next;
@@ -314,6 +324,8 @@ static void stacks_collect(struct stacks_run *x)
         ending = ending || x->ctx->interrupts || (x->o->for_ns && loop_now() >= x->until);
     }
     ctx_progress_end(x->ctx);
+    if (!x->o->for_ns)
+        stacks_stopped(x);
     x->to_ns = wall_now();
     x->groups.grown = x->o->for_ns > 0;
     for (unsigned i = 0; i < x->peers.count; i++) {

@@ -74,6 +74,14 @@ void look_progress(struct ctx *ctx, int64_t begun, int64_t left)
         ctx_progress(ctx, "%lld process%s left to look at", (long long)left, PLURAL_ES(left));
 }
 
+bool look_stopped(const struct ctx *ctx, const char *node, struct err *e)
+{
+    if (!ctx->interrupts || !ctx->last_signal)
+        return false;
+    err_set(e, ERR_RUN, "%s: the look was stopped before it reached all processes, so nothing is shown", node);
+    return true;
+}
+
 bool look_read(struct etf r, struct look_answer *ret, struct err *e)
 {
 #define FIELD(what, key, ...) ETF_##what(struct look_answer, key, __VA_ARGS__)

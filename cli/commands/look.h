@@ -45,6 +45,12 @@ struct look_answer {
 /* Shows how many processes a long look has yet to reach. `begun` is the loop_now() time when it began. */
 void look_progress(struct ctx *ctx, int64_t begun, int64_t left);
 
+/*
+ * Returns true, with an error, if a signal has stopped a look at the node: what was found until then would look like
+ * all processes. Returns false if the reader of the output has left, who misses nothing.
+ */
+bool look_stopped(const struct ctx *ctx, const char *node, struct err *e);
+
 bool look_read(struct etf r, struct look_answer *ret, struct err *e);
 
 /* Interns the functions of looks. Those of nodes that run Elixir print in Elixir, whatever their module is. */

@@ -268,12 +268,27 @@ marks() { [[ $(marked) == "$1" ]]; }
     started many "fun(Up) -> Pids = [spawn(fun() -> receive stop -> ok end end) || _ <- lists:seq(1, 60000)], Up(),
         receive stop -> [P ! stop || P <- Pids] end end"
     for command in ps stacks; do
-        terminal 100 24 "$ETRACE_BIN $command -1 -n $NODE --overhead 1%; echo the end; sleep 100"
+        terminal 100 24 "$ETRACE_BIN $command -1 -n $NODE --overhead 1%; echo the end: \$?; sleep 100"
         await '^etrace: [0-9]+ processes left to look at'
         keys C-c
-        await '^(.C)?the end'
+        await '^(.C)?the end: 1'
         await_not 'left to look at'
+        await "^(.C)?etrace: $NODE: the look was stopped before it reached all processes"
         terminal_end
+    done
+    # Without a terminal a part of the processes must not look like all of them either.
+    for command in 'ps --json' ps 'stacks --json' stacks 'stacks --as folded'; do
+        : >"$ERR" # the one before has attached, too
+        # shellcheck disable=SC2086
+        ETRACE_DEBUG=1 "$ETRACE_BIN" $command -n "$NODE" --overhead 1% >"$OUT" 2>"$ERR" 3>&- &
+        TRACER=$!
+        TRACERS+=("$TRACER")
+        until_true 20 grep -q -- '-> up' "$ERR"
+        child_kill "$TRACER" INT
+        trace_wait
+        assert_equal "$command: $status" "$command: 1"
+        [[ ! -s $OUT ]] || fail "$command: $(<"$OUT")"
+        grep -q "^etrace: $NODE: the look was stopped before it reached all processes" "$ERR" || fail "$(<"$ERR")"
     done
     on_node 'R = monitor(process, many), many ! stop, receive {_, R, _, _, _} -> ok end'
 }
