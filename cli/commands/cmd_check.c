@@ -681,7 +681,7 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         s->seen.arch = session_node(p->session)->arch;
         s->seen.elixir = session_node(p->session)->elixir;
         s->seen.ssh = node->ssh;
-        s->seen.named = node->nodes.count || peers_several(&x->peers) ? s->seen.name : NULL;
+        s->seen.named = peers_need_names(&x->peers) ? s->seen.name : NULL;
         if (!exprs_whom(&all, session_node(p->session), &s->everybody, e))
             return false;
         check_ask(x, p);

@@ -357,7 +357,7 @@ static void ps_live_details(void *data, unsigned columns, struct buf *to)
     if (!ps_watch_chosen(x))
         return;
     page.node = x->names[x->watch.node];
-    page.named = x->given->nodes.count ? page.node : NULL;
+    page.named = peers_need_names(&x->peers) ? page.node : NULL;
     why_watch_text(&x->watch, &page, to);
 }
 
@@ -488,7 +488,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         .nodes = mem_zalloc(PEERS_MAX * sizeof(struct ps_node)),
         .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
     };
-    char name[600] = "";
+    struct chosen_node chosen;
     struct err e;
 
     x.refresh = (struct refresh){
@@ -516,7 +516,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
         refresh_fail(&x.refresh, &x.status, &e);
     }
     if (x.trace_pid[0])
-        snprintf(name, sizeof(name), "%s", x.names[x.trace_node]);
+        chosen_node(&chosen, &x.peers, x.trace_node);
     peers_leave(&x.peers);
     peers_close(&x.peers);
     for (size_t i = 0; i < PEERS_MAX; i++) {
@@ -529,7 +529,7 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     look_funs_release(&x.funs);
     why_watch_release(&x.watch);
     refresh_release(&x.refresh);
-    return x.trace_pid[0] && !x.status ? chosen_messages(ctx, node, name, &(const char *){x.trace_pid}, 1) : x.status;
+    return x.trace_pid[0] && !x.status ? chosen_messages(ctx, &chosen, &(const char *){x.trace_pid}, 1) : x.status;
 }
 
 static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)

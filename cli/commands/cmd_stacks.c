@@ -683,15 +683,14 @@ static void stacks_live(struct stacks_run *x)
 }
 
 /* Traces the chosen stack: calls of its own function if there is one, otherwise messages of its processes. */
-static int stacks_trace(struct stacks_run *x, const struct node_opts *node, const char *name)
+static int stacks_trace(struct stacks_run *x, const struct chosen_node *node)
 {
     const char *pids[STACK_PIDS];
 
     for (size_t i = 0; i < x->chosen.nprocesses; i++)
         pids[i] = x->chosen.processes[i].pid;
-    return x->function[0]
-               ? chosen_calls(x->ctx, node, name, pids, x->chosen.all ? 0 : x->chosen.nprocesses, x->function)
-               : chosen_messages(x->ctx, node, name, pids, x->chosen.nprocesses);
+    return x->function[0] ? chosen_calls(x->ctx, node, pids, x->chosen.all ? 0 : x->chosen.nprocesses, x->function)
+                          : chosen_messages(x->ctx, node, pids, x->chosen.nprocesses);
 }
 
 /* ---- the command ---- */
@@ -750,7 +749,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
         .states = mem_zalloc(PEERS_MAX * sizeof(struct look_peer)),
         .names = mem_zalloc(PEERS_MAX * sizeof(char *)),
     };
-    char name[600] = "";
+    struct chosen_node chosen;
     struct err e;
 
     x.can_live =
@@ -787,7 +786,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     if (!ok)
         refresh_fail(&x.refresh, &x.status, &e);
     if (x.chosen.nprocesses)
-        snprintf(name, sizeof(name), "%s", x.names[x.chosen.node]);
+        chosen_node(&chosen, &x.peers, x.chosen.node);
     peers_leave(&x.peers);
     peers_close(&x.peers);
     for (size_t i = 0; i < PEERS_MAX; i++) {
@@ -801,7 +800,7 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     stack_groups_release(&x.first);
     look_funs_release(&x.funs);
     refresh_release(&x.refresh);
-    return x.chosen.nprocesses && !x.status ? stacks_trace(&x, node, name) : x.status;
+    return x.chosen.nprocesses && !x.status ? stacks_trace(&x, &chosen) : x.status;
 }
 
 static int cmd_stacks_run(struct ctx *ctx, const struct cmd *self, char **argv)

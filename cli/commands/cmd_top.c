@@ -78,7 +78,6 @@ struct top_peer {
 struct top {
     struct ctx *ctx;
     const struct top_opts *o;
-    const struct node_opts *given;
     const struct texts *words;
     struct arena arena;
     struct texts texts;
@@ -124,6 +123,8 @@ static struct top_table current_table(struct top *t)
         .by_process = t->by_process,
         .paint.on = t->refresh.color,
         .window = &t->refresh.window,
+        .ssh = t->peers.node->ssh,
+        .named = peers_need_names(&t->peers),
     };
 }
 
@@ -286,7 +287,7 @@ static void top_live_details(void *data, unsigned columns, struct buf *to)
     const struct top_table x = current_table(t);
 
     (void)columns;
-    if (!top_table_details(&x, t->given, to))
+    if (!top_table_details(&x, to))
         buf_puts(to, "this row is no longer among the rows that the node sends\n");
 }
 
@@ -603,7 +604,6 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     struct top t = {
         .ctx = ctx,
         .o = o,
-        .given = node,
         .words = words,
         .next_print = INT64_MAX,
         .by_process = o->by == 1,

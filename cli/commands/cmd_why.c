@@ -122,7 +122,7 @@ static void why_print(struct why_run *x, const struct node_opts *node)
         .senders = &x->senders,
         .node = x->node,
         .ssh = node->ssh,
-        .named = node->nodes.count ? x->node : NULL,
+        .named = peers_need_names(&x->peers) ? x->node : NULL,
         .paint.on = tty_colors(STDOUT_FILENO, (enum tty_color)x->o->color) && !x->o->json,
         .columns = tty_is(STDOUT_FILENO) ? tty_columns(STDOUT_FILENO) : 0,
     };

@@ -321,11 +321,10 @@ void top_table_title(const struct top_table *t, struct buf *to)
 /* ---- one row ---- */
 
 /* Begins a command about the process of the row, or about all processes. */
-static void top_begin_command(const struct top_table *t, const struct top_row *x, const struct node_opts *given,
-                              struct command_line *c)
+static void top_begin_command(const struct top_table *t, const struct top_row *x, struct command_line *c)
 {
     command_line_clear(c);
-    command_line_begin(c, NULL, given->ssh, given->nodes.count ? t->names[x->node] : NULL);
+    command_line_begin(c, NULL, t->ssh, t->named ? t->names[x->node] : NULL);
     if (!x->pid[0])
         return;
     command_line_add(c, " -P");
@@ -348,22 +347,21 @@ static void top_end_command(const struct top_table *t, const struct top_row *x, 
     buf_char(to, '\n');
 }
 
-static void top_put_commands(const struct top_table *t, const struct top_row *x, const struct node_opts *given,
-                             struct buf *to)
+static void top_put_commands(const struct top_table *t, const struct top_row *x, struct buf *to)
 {
     struct command_line c = {0};
 
     buf_char(to, '\n');
-    top_begin_command(t, x, given, &c);
+    top_begin_command(t, x, &c);
     command_line_add(&c, " -l 10");
     top_end_command(t, x, "-> return", &c, to);
-    top_begin_command(t, x, given, &c);
+    top_begin_command(t, x, &c);
     command_line_add(&c, " --for 10s");
     top_end_command(t, x, "by caller: count", &c, to);
     command_line_release(&c);
 }
 
-bool top_table_details(const struct top_table *t, const struct node_opts *given, struct buf *to)
+bool top_table_details(const struct top_table *t, struct buf *to)
 {
     struct top_grid x;
 
@@ -371,7 +369,7 @@ bool top_table_details(const struct top_table *t, const struct node_opts *given,
     const bool found = x.grid.marked > 0;
     if (found) {
         grid_row_text(&x.grid, x.grid.marked - 1, to);
-        top_put_commands(t, x.rows[grid_row(&x.grid, x.grid.marked - 1)], given, to);
+        top_put_commands(t, x.rows[grid_row(&x.grid, x.grid.marked - 1)], to);
     }
     top_grid_release(&x);
     return found;

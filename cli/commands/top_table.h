@@ -5,7 +5,6 @@
 #ifndef ETRACE_TOP_TABLE_H
 #define ETRACE_TOP_TABLE_H
 
-#include "../trace/settings.h"
 #include "../views/grid_order.h"
 #include "../views/grid_window.h"
 #include "top_rows.h"
@@ -19,6 +18,9 @@ struct top_table {
     struct paint paint;
     unsigned columns;           /* width of the terminal; 0: unlimited */
     struct grid_window *window; /* the rows to print; NULL: all */
+    /* The commands that the details show: ssh as in struct node_opts; named: they name the node of the row. */
+    const char *ssh;
+    bool named;
 };
 
 extern const struct grid_table top_columns;
@@ -35,10 +37,10 @@ void top_table_text(const struct top_table *t, struct buf *to);
 /* Prints `etrace top · NODE · …`: what is counted and for how long. Prints no newline. */
 void top_table_title(const struct top_table *t, struct buf *to);
 /*
- * Prints all figures of the row that the window marks, and the commands that trace its function. `given` are the node
- * options of the command. Returns false if there is no such row.
+ * Prints all figures of the row that the window marks, and the commands that trace its function. Returns false if there
+ * is no such row.
  */
-bool top_table_details(const struct top_table *t, const struct node_opts *given, struct buf *to);
+bool top_table_details(const struct top_table *t, struct buf *to);
 void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to); /* prints JSON, CSV or TSV */
 
 #endif

@@ -67,6 +67,28 @@ bool peers_several(const struct peers *ps)
     return n > 1;
 }
 
+bool peers_need_names(const struct peers *ps)
+{
+    return peers_several(ps) || ps->node->nodes.count || ps->node->os_pid || ps->node->port;
+}
+
+void peers_alone(const struct peers *ps, const struct peer *p, const char *const *name, struct node_opts *ret)
+{
+    const struct node_opts *given = ps->node;
+    const bool only = p->wish == PEER_NAMED && given->nodes.count < 2; /* the options are about this node only */
+
+    *ret = *given;
+    ret->cluster = false;
+    if (!only) {
+        ret->os_pid = NULL;
+        ret->port = 0;
+    }
+    if (!ret->port && (given->cluster || given->nodes.count > 1))
+        ret->port = PORT_OF_EPMD;
+    if (!only || given->nodes.count)
+        ret->nodes = (struct texts){.items = (const char **)(uintptr_t)name, .count = 1};
+}
+
 const char *peer_name(const struct peer *p)
 {
     return p->session ? session_node(p->session)->name : p->name;

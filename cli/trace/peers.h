@@ -125,7 +125,17 @@ bool peer_is_there(const struct peer *p);
 bool peer_is_leaving(const struct peer *p);
 /* Returns the next peer after `p` (NULL: the first one) for which peer_is_there(); NULL: no further peer. */
 struct peer *peers_next(const struct peers *ps, const struct peer *p);
-bool peers_several(const struct peers *ps);  /* returns true if more than one peer is not FREE */
+bool peers_several(const struct peers *ps); /* returns true if more than one peer is not FREE */
+/*
+ * Returns true if a command about one of the nodes must name it: without a name, as from $ETRACE_NODE, the command
+ * would be about another node.
+ */
+bool peers_need_names(const struct peers *ps);
+/*
+ * Fills in options that lead to the node of the peer alone. `name` is the peer's name; *ret borrows the pointer to it,
+ * and what the options of the command refer to.
+ */
+void peers_alone(const struct peers *ps, const struct peer *p, const char *const *name, struct node_opts *ret);
 const char *peer_name(const struct peer *p); /* NULL: not known yet */
 
 /*

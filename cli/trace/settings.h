@@ -15,13 +15,14 @@ struct node_opts {
     const char *os_pid;
     const char *ssh;
     const char *cookie_file;
-    int64_t port;
+    int64_t port; /* 0: $ERL_DIST_PORT, if at most one node is given, or else what epmd says */
     bool cluster, reattach;
     bool tls, tls_no_verify;
     const char *tls_ca, *tls_cert, *tls_key, *tls_optfile;
     bool fallback;
 };
 #define NODE_OPTS_INIT ((struct node_opts){0})
+#define PORT_OF_EPMD (-1) /* `port` without $ERL_DIST_PORT */
 
 struct what_opts {
     struct texts procs, ports;

@@ -40,7 +40,7 @@ const char *target_default(const struct node_opts *o)
         return NULL;
     if (name && *name)
         return name;
-    name = o->port || o->ssh || (kind && !strcmp(kind, "none")) ? NULL : getenv("RELEASE_NODE");
+    name = o->port > 0 || o->ssh || (kind && !strcmp(kind, "none")) ? NULL : getenv("RELEASE_NODE");
     return name && *name ? name : NULL;
 }
 
@@ -78,7 +78,7 @@ bool target_init(struct target *t, const struct node_opts *o, const char *name, 
 {
     *t = (struct target){.node = {.name = name,
                                   .typed = name && strchr(name, '@'),
-                                  .port = (int)o->port,
+                                  .port = o->port == PORT_OF_EPMD ? 0 : (int)o->port,
                                   .ssh = o->ssh,
                                   .cookie_file = o->cookie_file}};
     if (o->port > 65535)

@@ -8,6 +8,7 @@ load ../lib/assert
 load ../lib/node
 load ../lib/live
 load ../lib/commands
+load ../lib/terminal
 
 RETURNED=()
 
@@ -20,6 +21,7 @@ setup() {
 
 teardown() {
     local pid
+    [[ ! $TERMINAL ]] || terminal_end
     children_end "${TRACERS[@]}"
     for pid in "${RETURNED[@]}"; do child_kill "$pid" CONT; done
     children_end "${RETURNED[@]}"
@@ -805,6 +807,49 @@ left_without_one() {
     work "$here" 1
     until_true 30 has '"f":"seq"' "$OUT" || fail "$(<"$ERR")"
     left_without_one
+}
+
+@test "a table of a cluster traces the node of the chosen row, and the commands that it shows name that node" {
+    local here there
+    NODES=()
+    node_start a
+    node_start b
+    here=${NODES[0]} there=${NODES[1]}
+    node_eval "$here" "net_kernel:connect_node('$there')" >/dev/null
+    node_eval "$there" 'begin register(leaks, P = spawn(fun() -> receive stop -> ok end end)), [P ! x || _ <- lists:seq(1, 300)], ok end' >/dev/null
+    # Without -n, the first node is the one of the environment.
+    terminal 160 24 "ETRACE_NODE=$here $ETRACE_BIN ps --cluster --sort queue; echo the end; sleep 100"
+    await '^q quit'
+    await '300 .*\(leaks\)'
+    keys Enter
+    await "etrace -n $there -P '<[0-9.]+>'"
+    keys Escape
+    await '^q quit  Enter details'
+    keys t
+    await "etrace: etrace -n $there -P '<[0-9.]+>' 'recv\(_\)' 'send\(_, _\)'"
+    await 'Ctrl-C stops'
+    node_eval "$there" 'leaks ! hello_there' >/dev/null
+    await 'leaks. receive .*hello_there'
+    keys C-c
+    await 'the end'
+    terminal_end
+    terminal 160 24 "ETRACE_NODE=$here $ETRACE_BIN stacks --cluster; echo the end; sleep 100"
+    await '^q quit'
+    keys / l e a k s Enter
+    await 'stacks · .*/leaks$'
+    keys t
+    await "etrace: etrace -n $there -P '<[0-9.]+>'"
+    await 'Ctrl-C stops'
+    keys C-c
+    await 'the end'
+    terminal_end
+    terminal 160 24 "ETRACE_NODE=$here $ETRACE_BIN top --cluster lists:seq/2; echo the end; sleep 100"
+    await '^q quit'
+    work "$there" 5
+    await '^.* lists:seq/2'
+    keys Enter
+    await "^etrace -n $there -l 10 'lists:seq/2 -> return'"
+    terminal_end
 }
 
 @test "ls accepts --cluster, and commands for a single node refuse it" {

@@ -159,9 +159,9 @@ static struct check_inbox *receives(uint64_t most, uint64_t other, uint64_t time
     struct check_inbox *b = &trace->inboxes[trace->ninboxes++];
 
     *b = (struct check_inbox){.pid = "<0.9.0>", .received = most + other + timers, .by.n = 3};
-    b->by.items[0] = (struct sender_count){{"<0.5.0>", "feeder"}, most};
-    b->by.items[1] = (struct sender_count){{"<0.6.0>", ""}, other};
-    b->by.items[2] = (struct sender_count){{"", "timers"}, timers};
+    b->by.items[0] = (struct sender_count){{"<0.5.0>", "feeder"}, most, 0};
+    b->by.items[1] = (struct sender_count){{"<0.6.0>", ""}, other, 0};
+    b->by.items[2] = (struct sender_count){{"", "timers"}, timers, 0};
     trace->received += b->received;
     return b;
 }

@@ -6,6 +6,7 @@
  */
 #include "played_nodes.h"
 #include "tap.h"
+#include "trace/target.h"
 
 #define SEEDS 20000
 
@@ -145,8 +146,59 @@ static void play(unsigned number)
 /* The transitions of each state, by the numbers of the states. The list at the head of peers.h is the reference. */
 static const char *const all_moves[] = {"1", "2670", "34670", "4567", "567", "7", "270", "1"};
 
+/* The options of a command that lead to one of its nodes. */
+static void alone(void)
+{
+    static const char *name = "b@h", *given[] = {"b@h", "c@h"};
+    static const struct {
+        const char *what;
+        size_t nodes;
+        const char *os_pid;
+        int64_t port;
+        bool cluster;
+        enum peer_wish wish;
+        /* The options for the node: its name, its process, and the port at which etrace connects without epmd. */
+        bool is_named, has_pid;
+        int port_there;
+    } cases[] = {
+        {"the node of the environment", 0, NULL, 0, false, PEER_NAMED, false, false, 9999},
+        {"the same with its cluster", 0, NULL, 0, true, PEER_NAMED, false, false, 0},
+        {"a node of its cluster", 0, NULL, 0, true, PEER_CLUSTER, true, false, 0},
+        {"a process with its cluster", 0, "42", 0, true, PEER_NAMED, false, true, 0},
+        {"a node of its cluster", 0, "42", 0, true, PEER_CLUSTER, true, false, 0},
+        {"a port with its cluster", 0, NULL, 1234, true, PEER_NAMED, false, false, 1234},
+        {"a hidden node of its cluster", 0, NULL, 1234, true, PEER_HIDDEN, true, false, 0},
+        {"a name and a port", 1, NULL, 1234, false, PEER_NAMED, true, false, 1234},
+        {"a name with its cluster", 1, NULL, 0, true, PEER_NAMED, true, false, 0},
+        {"one of two names", 2, NULL, 0, false, PEER_NAMED, true, false, 0},
+    };
+
+    setenv("ERL_DIST_PORT", "9999", 1);
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct node_opts o = {.nodes = {.items = given, .count = cases[i].nodes},
+                                    .os_pid = cases[i].os_pid,
+                                    .port = cases[i].port,
+                                    .cluster = cases[i].cluster};
+        const struct peers ps = {.node = &o};
+        const struct peer p = {.wish = cases[i].wish};
+        struct node_opts found;
+        struct target t;
+        struct err e;
+
+        peers_alone(&ps, &p, &name, &found);
+        const char *named = found.nodes.count ? found.nodes.items[0] : NULL;
+        ok(found.nodes.count == cases[i].is_named && !found.cluster && (named == NULL || named == name) &&
+               !found.os_pid == !cases[i].has_pid && target_init(&t, &found, named, &e) &&
+               t.node.port == (cases[i].has_pid ? 0 : cases[i].port_there),
+           "options for one node: %s", cases[i].what);
+        target_release(&t);
+    }
+    unsetenv("ERL_DIST_PORT");
+}
+
 int main(void)
 {
+    alone();
     const unsigned seeds = course_count(SEEDS);
     bool same = true;
 
