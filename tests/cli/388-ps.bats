@@ -215,6 +215,7 @@ ended() { on_node "begin R = monitor(process, $1), exit(whereis($1), kill), rece
     await '^<[0-9.]+>\(grows\) has exited'
     # A pause of the table does not keep the details from asking.
     keys Escape
+    await_not '^ +100 .*\(grows\)' # the table has the rows of before until the next look
     await '^ +60 .*\(leaks\)'
     keys p Home Enter
     await '^<[0-9.]+>\(leaks\) no message'
