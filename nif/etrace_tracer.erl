@@ -113,7 +113,7 @@
     told = 0,                % bits of the NIF's status that the owner has reported to the client
     %% {What, HowMuch}: the guard that ended the tracing | destroyed | gone: somebody on the node ended it
     guard = none,
-    said = false,            % the last notices about figures are said (tally_waits/1)
+    said = false,            % true: a batch has the last notices about figures (tally_waits/1)
     last = none              % steps after stop: trace_delivered (awaited), delivered, flush, {sent, Seq}
 }).
 

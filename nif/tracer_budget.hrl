@@ -624,12 +624,13 @@ budget_pause(S = #s{tracer = State, session = Session, last = none, armed = #arm
     S#s{budget = B#budgeted{valve = shut, rejected = Rejected, own = B#budgeted.own + Own}};
 budget_pause(S) -> S.
 
-%% Returns the ms of a pause whose beginning and end, in which the VM stands still, take no more than the limit. They take
-%% 70 ms each with 200,000 processes.
+%% Returns how many ms a pause must last so that its beginning and its end take no more than the limit. The VM blocks all
+%% schedulers then, for 70 ms each with 200,000 processes.
 budget_wait(Stood, Limit) -> 2 * Stood * 10 div max(1, Limit).
 
-%% Calls a function that makes the VM stand still. Returns {us, ns}: how long that took, and the processor time that all
-%% schedulers together could not use. A busy host takes the processor from this thread, too, so it is not the first figure.
+%% Calls a function that blocks all schedulers. Returns {us, ns}: how long the function took, and the processor time that
+%% all schedulers together lost. Derives the second figure from the processor time of this thread, because a busy host
+%% takes the processor from this thread, too.
 budget_stood(State, Fun) ->
     {Scheduler, Worked, Begun} = {erlang:system_info(scheduler_id), gate(State, worked), now_us()},
     Fun(),

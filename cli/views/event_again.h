@@ -15,7 +15,7 @@
 
 enum again_probe { AGAIN_FUNCTION, AGAIN_PROCESS, AGAIN_SLOWER, AGAIN_PROBES };
 
-/* What the probes consist of. The texts are safe to print. */
+/* The parts of the probes. The texts are safe to print. */
 struct again {
     bool found; /* the event is found; before, all texts are empty */
     struct buf node, process;
