@@ -76,7 +76,7 @@ counters_end(S) ->
 
 fb_owed(Event, S = #s{armed = #armed{effects = #{frames := true}}, fb = Fb = #fb{owed = Owed}}) ->
     case {element(3, Event), element(4, Event)} of
-        {call, {M, F, As}} when map_size(Owed) < ?FB_OWED ->
+        {call, {M, F, As}} ->
             MFA = {M, F, case As of _ when is_list(As) -> length(As); _ -> As end},
             Key = {element(2, Event), MFA},
             {N, Ask, Lowest} = maps:get(Key, Owed, {0, ?FB_ASK, 0}),
@@ -87,7 +87,7 @@ fb_owed(Event, S = #s{armed = #armed{effects = #{frames := true}}, fb = Fb = #fb
                     {N + 1, infinity, N + 1};
                 false -> {N + 1, Ask, Lowest}
             end,
-            S#s{fb = Fb#fb{owed = Owed#{Key => Now}}};
+            S#s{fb = Fb#fb{owed = (fb_room(Key, Owed))#{Key => Now}}};
         {Tag, MFA} when Tag =:= return_from; Tag =:= exception_from ->
             Key = {element(2, Event), MFA},
             S#s{fb = Fb#fb{owed = case Owed of
@@ -98,6 +98,13 @@ fb_owed(Event, S = #s{armed = #armed{effects = #{frames := true}}, fb = Fb = #fb
         _ -> S
     end;
 fb_owed(_, S) -> S.
+
+%% Forgets some other count if there is no room for a new one. Most counts of a full map are those of processes that have
+%% died in a call. A loop whose count goes is counted anew with its next call.
+fb_room(Key, Owed) when map_size(Owed) < ?FB_OWED; is_map_key(Key, Owed) -> Owed;
+fb_room(_, Owed) ->
+    {Other, _, _} = maps:next(maps:iterator(Owed)),
+    maps:remove(Other, Owed).
 
 fb_answered(Pid, MFA, Answer, S = #s{fb = Fb = #fb{owed = Owed}}) ->
     Key = {Pid, MFA},

@@ -444,6 +444,16 @@ two_trace() {
     assert_equal "$(grep -c 'calls itself in a loop: its calls' "$ERR")" 1
 }
 
+@test "etrace detects a loop without the NIF, also after 20,000 processes have died inside a traced call" {
+    trace --fallback 'loops:waits/1 -> return' 'loops:slow/1 -> return'
+    on_node '[begin loops:dead(100), timer:sleep(20) end || _ <- lists:seq(1, 201)], ok'
+    loop 'loops:slow(0)'
+    until_true 30 said 'loops:slow/1 calls itself in a loop' || fail "etrace printed no message: $(<"$ERR")"
+    few_frames loop 5
+    trace_end
+    assert_success
+}
+
 @test "etrace detects a loop without the NIF" {
     loop 'loops:slow(0)'
     trace --fallback 'loops:_ -> return'
