@@ -30,7 +30,6 @@
 -ifdef(NO_QUESTIONS).
 -define(QUESTIONS(Does), throw(bad_request)).
 -else.
--export([looker/1]).
 -define(QUESTIONS(Does), Does).
 -endif.
 

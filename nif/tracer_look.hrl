@@ -151,7 +151,7 @@ look_listing({Looker, _}, Ours) ->
 look_others() ->
     Others = ours_of(owners()),
     Others ++ [P || W <- Others, is_pid(W), L <- [process_value(W, monitors)], is_list(L), {process, P} <- L,
-        is_pid(P), node(P) =:= node(), {M, looker, 1} <- [process_value(P, initial_call)], companion(M)].
+        is_pid(P), node(P) =:= node(), {M, looker, 1} <- [process_value(P, {dictionary, '$initial_call'})], companion(M)].
 
 look_number(P) ->
     [_, Number, _] = string:lexemes(pid_to_list(P), "."),
@@ -336,8 +336,11 @@ look_rest({Share, Since, Slept}) ->
         _ -> {Share, Since, Slept}
     end.
 
+%% Starts a looker by a fun: if the module goes before the looker has run, purging the module kills it. By its name, the
+%% function would be undefined then, and the node would log that.
 look_start() ->
-    spawn_opt(?MODULE, looker, [self()], [monitor, {priority, high} | bounds(4)]).
+    Worker = self(),
+    spawn_opt(fun() -> looker(Worker) end, [monitor, {priority, high} | bounds(4)]).
 
 look_send(Pid, Ref, Pids, L = #scan{what = What, items = Items, named = Named, filters = Filters}) ->
     Pid ! {look, Ref, [look_before(P, L) || P <- Pids], {What, Items, Named, Filters}},
@@ -391,6 +394,7 @@ look_registered(P) ->
 %% ---- in the looker ------------------------------------------------------------------------------------------------
 
 looker(Worker) ->
+    put('$initial_call', {?MODULE, looker, 1}), % look_others/0 reads it
     monitor(process, Worker),
     looker_loop(Worker).
 
