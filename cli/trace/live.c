@@ -65,10 +65,21 @@ bool live_has_begun(const struct live *l)
     return l->begun_at >= 0;
 }
 
+#define NOTHING_MS 10000 /* how long a user waits for the first event until a message says how to learn the reason */
+
+/* Returns true if a user at a terminal waits for events, and there is no other reason to wait. */
+static bool user_waits(const struct live *l)
+{
+    return tty_is(STDOUT_FILENO) && !l->o->child && !l->o->what->builtin && !l->own.table && !l->o->limit->ring.on &&
+           l->outputs.count && l->outputs.outs[0] == l->outputs.own && l->outputs.views[0].type->flags & SINK_LINES;
+}
+
 void live_mark_begun(struct live *l)
 {
-    if (!live_has_begun(l))
+    if (!live_has_begun(l)) {
         l->begun_at = loop_now();
+        l->nothing_at = user_waits(l) ? l->begun_at + NOTHING_MS : -1;
+    }
     outputs_begin(&l->outputs);
 }
 
@@ -152,6 +163,19 @@ static void say_summary(struct live *l)
     outcome_rejections(l->ctx, l->pipeline);
     if (live_has_begun(l) && l->exprs.count && !live_any_fallback(l))
         matches_say_silent(&l->matches, l->ctx, l->merge.pipeline, t, l->o->what->procs.count, l->o->unmatched);
+}
+
+/* Says once that there is no event yet, and which conditions have rejected events. */
+static void say_nothing_yet(struct live *l)
+{
+    if (l->state != LIVE_RUNNING || l->nothing_at < 0 || loop_now() < l->nothing_at)
+        return;
+    l->nothing_at = -1;
+    const struct totals *t = pipeline_totals(l->pipeline);
+    if (t->shown)
+        return;
+    outcome_rejections(l->ctx, l->pipeline);
+    ctx_say(l->ctx, "no event yet; Ctrl-C ends the trace and says what matched nothing");
 }
 
 /* ---- streaming ---- */
@@ -265,6 +289,8 @@ static int64_t next_step(const struct live *l)
         next = loop_sooner(next, loop_now() + 1000);
     if (l->redraw.table && l->state == LIVE_RUNNING)
         next = loop_sooner(next, l->redraw.due);
+    if (l->state == LIVE_RUNNING)
+        next = loop_sooner(next, l->nothing_at);
     if (l->pipeline && l->state == LIVE_RUNNING && pipeline_waits(l->pipeline))
         next = loop_sooner(next, l->ask_at);
     return l->pipeline ? loop_sooner(next, node_merge_next(&l->merge)) : next;
@@ -313,6 +339,7 @@ static bool live_step(struct live *l)
     if (live_has_begun(l)) /* if every node refuses the trace, print nothing */
         pipeline_flush(l->pipeline);
     look_at_table(l);
+    say_nothing_yet(l);
     ask_for_time(l);
     /* This must come before snapshots_step(), which may end the snapshot: then the other nodes could not be asked. */
     look_for_snapshots(l);

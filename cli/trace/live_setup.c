@@ -162,7 +162,8 @@ void live_init(struct live *l, struct ctx *ctx, const struct live_options *given
                        .what = *given->what,
                        .view = *given->view,
                        .until = -1,
-                       .begun_at = -1};
+                       .begun_at = -1,
+                       .nothing_at = -1};
     l->own.what = &l->what;
     l->own.view = &l->view;
     l->o = &l->own;

@@ -79,6 +79,8 @@ struct live {
     struct redraw redraw;
     /* loop_now() times: when the first node began to trace (-1: none does), and when LEAVING began (0: not yet) */
     int64_t begun_at, stopped_at;
+    /* loop_now() time at which etrace says that it has shown no event yet; -1: never */
+    int64_t nothing_at;
     int status;
 };
 

@@ -4,12 +4,16 @@
 
 load ../lib/assert
 load ../lib/live
+load ../lib/terminal
 bats_require_minimum_version 1.5.0
 
 setup_file() { live_share calls; }
 teardown_file() { live_end; }
 setup() { live_setup; }
-teardown() { live_teardown; }
+teardown() {
+    terminal_end
+    live_teardown
+}
 
 # Prints the calls in the JSON output as M:F(ARGS).
 calls() { json_of call '"\(.m):\(.f)(\(.args | join(",")))"'; }
@@ -261,6 +265,19 @@ called_again() {
     # The recording of such a trace has the same views.
     traced --json 'work:one(N) when N > 2' -- 'work:one(1)'
     assert_equal "$(json_of notice .tag)" ''
+}
+
+# bats test_tags=long
+@test "on a terminal etrace says after ten seconds that there is no event, and what was rejected" {
+    terminal 90 20 "$ETRACE_BIN -n $NODE -e 'args[1] > 100' work:one/1; exec sleep 100"
+    await 'Ctrl-C stops'
+    on_node 'work:one(7)'
+    await "^etrace: 'args\\[1\\] > 100' rejected 1 call" 60
+    await '^etrace: no event yet; Ctrl-C ends the trace and says what matched nothing$'
+    on_node 'work:one(101)'
+    await 'call work:one\(101\)'
+    keys C-c
+    await '^(\^C)?etrace: 1 event in .* · 1 filtered$'
 }
 
 # bats test_tags=each
