@@ -196,7 +196,7 @@ hint: run etrace as that user or as root, sudo etrace -p $$, or use -n NODE with
     refused "cannot connect to $NODE: the cookie does not match (read from $BATS_TEST_TMPDIR/cookie)" -n "$NODE" --cookie-file "$BATS_TEST_TMPDIR/cookie"
     node_eval "$NODE" 'net_kernel:allow([nobody@nowhere])'
     refused "cannot connect to $NODE: it does not allow connections from this node" -n "$NODE"
-    kill -STOP "$(<"$(node_dir "$NODE")/pid")"
+    freeze "$(<"$(node_dir "$NODE")/pid")"
     refused "cannot connect to $NODE: it accepts the connection but sends nothing" -n "$NODE"
     kill -CONT "$(<"$(node_dir "$NODE")/pid")"
 }

@@ -87,7 +87,7 @@ teardown() { live_teardown; }
 # bats test_tags=long
 @test "the node ends the session of a frozen client after ten seconds, and the client reports it" {
     trace 'work:one/1'
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     start=$(millis)
     assert_clean "$BEFORE" "$NODE" 30
     (($(millis) - start > 8000))
@@ -226,7 +226,7 @@ SH
     on_node 'work:worker(w)'
     trace 'work:_'
     on_node 'spawn(fun() -> work:spin(100000000000) end)'
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     start=$(millis)
     on_node 'init:stop()'
     until_true 8 node_gone "$NODE"

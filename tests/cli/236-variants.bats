@@ -111,7 +111,7 @@ looks() {
     # The node closes only the connection of a client that has sent a message: it looks for this one.
     until_true 30 looks
     start=$(millis)
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     assert_clean "$BEFORE" "$NODE" 30
     (($(millis) - start > 8000))
     kill -CONT "$TRACER"

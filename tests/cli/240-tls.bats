@@ -249,7 +249,7 @@ refused() { # STATUS TEXT ARGS...
         grep -q 'Ctrl-C stops' "$BATS_TEST_TMPDIR/err" && break
         pause 0.02
     done
-    kill -STOP "$tracer"
+    freeze "$tracer"
     node_eval "$NODE" '[lists:seq(7777, 7790) || _ <- lists:seq(1, 100000)], ok'
     assert_clean "$before" "$NODE" 30
     kill -CONT "$tracer"

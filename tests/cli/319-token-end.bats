@@ -37,7 +37,7 @@ spread() { on_node 'holder:tell(a, {call, 1}), holder:tell(a, {send, b}), holder
     janitor='hd(control:companion(janitor))'
     owner='hd(control:companion(owner))'
     # A frozen client loses its lease after ten seconds.
-    frozen='kill -STOP "$TRACER"; until_true 30 nobody_there; assert_equal "$(labels)" "[]"; kill -CONT "$TRACER"'
+    frozen='freeze "$TRACER"; until_true 30 nobody_there; assert_equal "$(labels)" "[]"; kill -CONT "$TRACER"'
     [[ ${ETRACE_ALL:-} ]] || frozen=
     for end in 'kill -INT "$TRACER"' 'kill -KILL "$TRACER"' 'on_node "exit($owner, kill)"' 'on_node "exit($janitor, kill)"' \
         'on_node "J = $janitor, O = $owner, exit(J, kill), exit(O, kill)"' ${frozen:+"$frozen"}; do

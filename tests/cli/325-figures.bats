@@ -122,7 +122,7 @@ same_by_events() { # EXPRESSIONS WORKLOAD
 # bats test_tags=long
 @test "figures add up on the node while the client is stopped, and do not queue there" {
     trace -c 'work:one/1'
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     # The client is stopped, so the test renews its lease: {pull, 0, 0} gives no credit. One thread makes all calls.
     on_node "[M] = control:companion_modules(),
         [Owner] = control:companion(owner),

@@ -42,7 +42,7 @@ counted() { jq -r 'select(.type == "row" and .key[0] == "a").count' "$OUT"; }
 @test "a client that is silent for too long loses its trace, and the node is clean" {
     trace --json "$KEYS"
     calls 300
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     until_true 60 nobody_there
     kill -CONT "$TRACER"
     calls 300
@@ -53,7 +53,7 @@ counted() { jq -r 'select(.type == "row" and .key[0] == "a").count' "$OUT"; }
 
 @test "calls that come while the client is stopped are counted" {
     trace --rate 1 --json "$KEYS"
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     # The test renews the lease of the stopped client: {pull, 0, 0} gives no credit.
     on_node '[Owner] = control:companion(owner),
         [begin Owner ! {pull, 0, 0}, work:two(a, 1), timer:sleep(30) end || _ <- lists:seq(1, 100)],

@@ -37,7 +37,7 @@ killed() {
     for frozen in '' yes; do
         trace --as summary "${RECORDER[@]}"
         # A stopped client leaves the first batches of the snapshot in the connection.
-        [[ ! $frozen ]] || kill -STOP "$TRACER"
+        [[ ! $frozen ]] || freeze "$TRACER"
         fault
         [[ $frozen ]] || until_true 30 grep -q 'a snapshot of' "$ERR"
         killed
@@ -72,7 +72,7 @@ killed() {
     recording=$TRACER
     OUT=$OUT.snapshot ERR=$ERR.snapshot
     trace --as summary "${RECORDER[@]}"
-    kill -STOP "$TRACER" "$recording"
+    freeze "$TRACER" "$recording"
     fault
     assert_clean "$flooded" "$NODE" 60
     kill -CONT "$TRACER" "$recording"
@@ -97,7 +97,7 @@ by_hand() {
         trace --json --ring 256kB --snapshot-after 1h work:one/1
         makes
         [[ $stage == recording ]] || by_hand
-        kill -STOP "$TRACER"
+        freeze "$TRACER"
         # The test renews the lease of the stopped client: {pull, 0, 0} gives no credit.
         on_node '[Owner] = control:companion(owner),
             [begin Owner ! {pull, 0, 0}, timer:sleep(20) end || _ <- lists:seq(1, 50)], Owner ! {pull, 0, 1 bsl 20}'

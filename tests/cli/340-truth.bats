@@ -124,7 +124,7 @@ many=$((${ETRACE_ALL:+7}000000 + 3000000))
 
 @test "no event is lost while a stopped client leaves 1.5 MB of events on the node" {
     trace --json --rate 0 work:one/1
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     # Pauses let the owner drain the ring, which cannot hold all of these events.
     on_node 'B = binary:copy(<<"x">>, 1000), [begin [work:one(B) || _ <- lists:seq(1, 300)], receive after 50 -> ok end end || _ <- lists:seq(1, 5)]'
     kill -CONT "$TRACER"

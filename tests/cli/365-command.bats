@@ -409,7 +409,7 @@ END
     TRACER=$!
     TRACERS+=("$TRACER")
     until_true 30 test -s "$pid"
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     : >"$go"
     ended() { [[ ! -e /proc/$(<"$pid") || $(</proc/"$(<"$pid")"/stat) == *') Z '* ]]; }
     until_true 60 ended

@@ -40,7 +40,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
 
 @test "requests that come while the client is stopped are counted" {
     trace -P asks
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     # The test renews the lease of the stopped client: {pull, 0, 0} gives no credit.
     on_node '[Owner] = control:companion(owner),
         [begin Owner ! {pull, 0, 0}, ok = asks:call({sleep, 0}), timer:sleep(30) end || _ <- lists:seq(1, 100)],
@@ -55,7 +55,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
 # The default size of the buffers depends on the free memory: half of all of them holds fewer requests than this test makes.
 @test "requests that begin while the buffers are more than half full are left out whole" {
     trace --json --rate 0
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     on_node '[Owner] = control:companion(owner),
         [begin Owner ! {pull, 0, 0}, ok = asks:calls(count, 10000) end || _ <- lists:seq(1, 40)],
         Owner ! {pull, 0, 1 bsl 20}'
@@ -74,7 +74,7 @@ counted() { sed -nE "s/^(asks +)?$1  +([0-9]+) .*/\2/p" "$OUT"; }
 @test "a client that is silent for too long loses its trace, and the node is clean" {
     trace -P asks
     on_node 'asks:calls({sleep, 0}, 300)'
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     until_true 60 nobody_there
     kill -CONT "$TRACER"
     on_node 'asks:calls({sleep, 0}, 300)'

@@ -205,7 +205,7 @@ assert_ordered() { # RECORDING
     begin 2 $(all_of) 'lists:seq(7777, _)'
     work "${NODES[0]}" 1
     until_true 20 has 'seq(7777, 7778)' "$OUT"
-    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    freeze "$(<"$(node_dir "${NODES[1]}")/pid")"
     node_eval "${NODES[0]}" 'lists:seq(7777, 7799)' >/dev/null
     until_true 20 has 'seq(7777, 7799)' "$OUT"
     kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
@@ -447,7 +447,7 @@ END
     # shellcheck disable=SC2046
     begin 2 $(all_of) --json --rate 0 'lists:seq(7777, _)'
     work "${NODES[1]}" 5
-    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    freeze "$(<"$(node_dir "${NODES[1]}")/pid")"
     work "${NODES[0]}" 20 # etrace asks the stopped node for the time before it shows these calls
     pause 13
     kill -CONT "$(<"$(node_dir "${NODES[1]}")/pid")"
@@ -496,7 +496,7 @@ END
     # shellcheck disable=SC2046
     etrace_start top --json $(all_of) -P '{via,slow_names,init}' lists:seq/2
     until_true 30 [ -e "$slow.let.asked" ]
-    for node in "${NODES[@]:0:3}"; do kill -STOP "$(<"$(node_dir "$node")/pid")"; done
+    for node in "${NODES[@]:0:3}"; do freeze "$(<"$(node_dir "$node")/pid")"; done
     : >"$slow.let"
     let_go() { node_eval "$NODE" '[{legacy, default}] = trace:session_info(all), [] = nodes(hidden)' >/dev/null 2>&1; }
     until_true 8 let_go || fail "$(<"$ERR")"
@@ -513,7 +513,7 @@ END
     begin 2 top $(all_of) --json -i 1s lists:seq/2
     counted() { grep -q "\"type\":\"counted\",\"node\":\"${NODES[1]}\"" "$OUT"; }
     until_true 20 counted
-    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    freeze "$(<"$(node_dir "${NODES[1]}")/pid")"
     work "${NODES[0]}" 70
     said() { grep -F "\"node\":\"${NODES[0]}\"" "$OUT" | grep -q '"calls":7[0-9]'; }
     until_true 12 said || fail "$(tail -n 3 "$OUT")"
@@ -640,7 +640,7 @@ refusing() { # NAME FILE
     RETURNED+=("$!")
     connected() { [[ $(node_eval "${NODES[0]}" 'length(nodes())') == 3 ]]; }
     until_true 20 connected
-    kill -STOP "${RETURNED[0]}"
+    freeze "${RETURNED[0]}"
     begin 3 -n "${NODES[0]}" --cluster --json 'lists:seq(7777, _)'
     for node in "${NODES[@]}"; do work "$node" 5; done
     trace_end
@@ -775,7 +775,7 @@ left_without_one() {
     interactive $(all_of)
     repl_line 'lists:seq(7777, _)'
     until_true 30 attached 1
-    kill -STOP "$(<"$(node_dir "${NODES[1]}")/pid")"
+    freeze "$(<"$(node_dir "${NODES[1]}")/pid")"
     repl_line 'lists:duplicate(_, _)'
     until_true 30 has "${NODES[1]} is no longer attached" "$ERR"
     until_true 30 has '^etrace: 2 probes' "$ERR" || fail "$(<"$ERR")"

@@ -48,7 +48,7 @@ moves() { # MOVE NODE...
     done
     for node in "${stopped[@]}"; do
         STOPPED+=("$(pid_of "$node")")
-        kill -STOP "${STOPPED[-1]}"
+        freeze "${STOPPED[-1]}"
     done
     for node in "${gone[@]}"; do node_stop "$node"; done
     # Attach once, so that the node has loaded what it loads for its first client.
@@ -73,7 +73,7 @@ moves() { # MOVE NODE...
     until_true 30 shown $((${#live[@]} + ${#stopped[@]}))
 
     # etrace gives up a node that is stopped now after five seconds.
-    kill -STOP "${STOPPED[0]}"
+    freeze "${STOPPED[0]}"
     kill -TERM "$TRACER"
     trace_wait 30
     last=$(moves ': leaving -> over' "${live[@]}" | wc -l)

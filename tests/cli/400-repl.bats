@@ -327,7 +327,7 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     node_start silent
     silent=$NODE
     NODE=$LIVE_NODE
-    kill -STOP "$(cat "$(node_dir "$silent")/pid")"
+    freeze "$(cat "$(node_dir "$silent")/pid")"
     repl
     entered ":attach $silent"
     entered ':node'
@@ -356,7 +356,7 @@ with_silent() {
     NODE=$LIVE_NODE
     terminal 140 40 "exec $ETRACE_BIN repl -n $NODE -n $SILENT"
     await '^etrace> *$'
-    kill -STOP "$(<"$(node_dir "$SILENT")/pid")"
+    freeze "$(<"$(node_dir "$SILENT")/pid")"
 }
 
 silent_goes_on() { kill -CONT "$(<"$(node_dir "$SILENT")/pid")"; }

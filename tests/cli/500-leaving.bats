@@ -133,7 +133,7 @@ attach_times=$((${ETRACE_ALL:+8}0 + 20))
     flooded=$(node_snapshot "$NODE")
     on_node 'work:calm(ok)'
     trace --json --rate 0 work:one/1
-    kill -STOP "$TRACER" "$frozen"
+    freeze "$TRACER" "$frozen"
     start=$(millis)
     on_node '[Client] = nodes(hidden), {_, Port} = lists:keyfind(Client, 1, erlang:system_info(dist_ctrl)),
         F = fun F() -> case erlang:send({nobody, Client}, binary:copy(<<0>>, 1000000), [nosuspend, noconnect]) of ok -> F(); nosuspend -> ok end end, F(),

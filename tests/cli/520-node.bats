@@ -106,7 +106,7 @@ heir='hd(control:companion(heir))'
         until_true 30 test -s "$told" || fail "$(<"$ERR")"
         made=$(<"$told")
         [[ -d $made ]] || fail "the directory $made does not exist"
-        kill -STOP "$TRACER"
+        freeze "$TRACER"
         on_node "[exit(P, kill) || P <- [$victims]]" # a process inside such a call cannot be suspended
         kill -KILL "$TRACER"
         wait "$TRACER" || true
@@ -160,7 +160,7 @@ heir='hd(control:companion(heir))'
     OUT=$OUT.second ERR=$ERR.second
     trace --json work:one/1
     # Neither the companion's last process nor the client gets a chance to clean up.
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     on_node "[M] = $ours -- [$module], J = whereis(M), {_, Watch} = process_info(J, monitored_by),
         All = lists:usort([J | Watch] ++ [P || P <- processes(), {_, {N, _, _}} <- [process_info(P, initial_call)], N =:= M]),
         [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
@@ -178,7 +178,7 @@ heir='hd(control:companion(heir))'
         'control:companion(all)' \
         "[$janitor, $heir]"; do
         trace --json work:one/1
-        kill -STOP "$TRACER"
+        freeze "$TRACER"
         on_node "All = $victims, [erlang:suspend_process(P) || P <- All], [exit(P, kill) || P <- All]"
         kill -KILL "$TRACER"
         wait "$TRACER" || true

@@ -37,7 +37,7 @@ at_once() { # N MS
 
 @test "the node is clean after a frozen client, a destroyed session, and the limit of memory" {
     # shellcheck disable=SC2016  # the ends are evaluated later
-    for end in 'kill -STOP "$TRACER"; until_true 60 nobody_there; kill -CONT "$TRACER"' \
+    for end in 'freeze "$TRACER"; until_true 60 nobody_there; kill -CONT "$TRACER"' \
         'on_node "[trace:session_destroy(S) || {etrace, _} = S <- trace:session_info(all)]"' \
         'on_node "register(hoard, spawn(fun() -> _ = [binary:copy(<<0>>, 1000000) || _ <- lists:seq(1, 200)], receive stop -> ok end end))"'; do
         trace --json --memory 100MB "${TALKS[@]}"

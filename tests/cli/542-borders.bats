@@ -35,7 +35,7 @@ teardown() {
     local pid
     pid=$(node_eval "$NODE" 'list_to_integer(os:getpid())')
     trace --json work:one/1
-    kill -STOP "$pid"
+    freeze "$pid"
     pause 11.5
     kill -CONT "$pid"
     # The messages of the client that arrived while the node was stopped renew the lease.

@@ -48,7 +48,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     NODE=$stopped trace --json work:one/1
     local pid
     pid=$(os_pid "$stopped")
-    kill -STOP "$pid"
+    freeze "$pid"
     pause 3
     kill -CONT "$pid"
     node_eval "$stopped" 'work:loop(10)' >/dev/null
@@ -65,7 +65,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     NODE=$stopped trace --json work:one/1
     node_eval "$stopped" 'work:loop(10)' >/dev/null
     until_true 30 other_lines 10
-    kill -STOP "$pid" "$busy_tracer"
+    freeze "$pid" "$busy_tracer"
     local start
     start=$(millis)
 
@@ -105,7 +105,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     live_own paused
     pid=$(os_pid "$NODE")
     trace --json work:one/1
-    kill -STOP "$pid" "$TRACER"
+    freeze "$pid" "$TRACER"
     pause 12
     kill -CONT "$pid" "$TRACER"
     on_node 'work:loop(10)'
@@ -124,7 +124,7 @@ other_lines() { [[ $(grep -c '"type":"call"' "$OUT") -ge $1 ]]; }
     live_own full
     on_node "pong = net_adm:ping('$other')"
     pid=$(os_pid "$other")
-    kill -STOP "$pid"
+    freeze "$pid"
     on_node "register(flood, spawn(fun() -> Ps = [spawn_link(fun() -> B = binary:copy(<<\"x\">>, 100000), F = fun F() -> work:one(sent), {sink, '$other'} ! B, F() end, F() end) || _ <- lists:seq(1, 4)], receive stop -> Ps end end))"
     until_true 30 senders_wait
     full=$(node_snapshot "$NODE")

@@ -122,7 +122,7 @@ limited() {
     # timeout(1) signals the process, and then its process group, which includes the process.
     trace --json work:one/1
     on_node 'work:loop(20)'
-    kill -STOP "$TRACER"
+    freeze "$TRACER"
     kill -INT "$TRACER"
     kill -TERM "$TRACER"
     kill -CONT "$TRACER"
@@ -317,7 +317,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     local vm words
     live_own still
     vm=$(<"$(node_dir "$NODE")/pid")
-    kill -STOP "$vm"
+    freeze "$vm"
     for COMMAND in trace ls doctor; do
         words=(-n "$NODE" work:one/1)
         [[ $COMMAND != doctor ]] || words=(-n "$NODE")
@@ -355,7 +355,7 @@ hears() { [[ $(awk '/^SigBlk/ { print $2 }' "/proc/$TRACER/status") == 000000000
     }
     live_own still
     vm=$(<"$(node_dir "$NODE")/pid")
-    kill -STOP "$vm"
+    freeze "$vm"
     first "$ETRACE_BIN" -n "$NODE" work:one/1
     asks() { [[ $(ls -l "/proc/$init/fd") == *socket* ]]; }
     until_true 30 asks || fail "$(<"$ERR")"

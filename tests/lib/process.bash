@@ -20,6 +20,8 @@
 # child_kill PID [SIGNAL]
 #                      sends SIGNAL (KILL) to PID if it is a child
 
+# freeze PID...        stops processes (SIGSTOP), and returns when all of their threads have stopped
+
 # without_proc COMMAND...
 #                      runs the command, a program, as root where /proc is empty
 
@@ -57,6 +59,20 @@ quiet_open() {
 pause() {
     [[ ${quiet_fd:-} ]] || quiet_open
     read -r -t "$1" -u "$quiet_fd" || true
+}
+
+# On a busy host the other threads of a process run on for a while after the signal.
+freeze() {
+    kill -STOP "$@"
+    until_true 10 frozen "$@"
+}
+frozen() {
+    local pid stat
+    for pid; do
+        for stat in /proc/"$pid"/task/*/stat; do
+            [[ $(<"$stat") == *') T '* ]] || return 1
+        done
+    done
 }
 
 port_answers() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
