@@ -478,6 +478,8 @@ interrupted() { # PHASES ARG...
     check
     if [[ $status -eq 3 ]]; then
         assert_regex "$stderr" 'is the node suspended or overloaded'
+    elif [[ $status -eq 1 ]]; then
+        assert_regex "$stderr" 'is silent: etrace received nothing from it'
     else
         assert_failure 12
         assert_line --regexp '^!! .*\(ill_blocker\) did not answer in time'
