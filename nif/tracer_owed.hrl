@@ -99,8 +99,8 @@ fb_owed(Event, S = #s{armed = #armed{effects = #{frames := true}}, fb = Fb = #fb
     end;
 fb_owed(_, S) -> S.
 
-%% Forgets some other count if there is no room for a new one. Most counts of a full map are those of processes that have
-%% died in a call. A loop whose count goes is counted anew with its next call.
+%% Makes room for a new count by forgetting any other one, because most belong to dead processes. If the forgotten one
+%% belongs to a loop, its count begins again with its next call.
 fb_room(Key, Owed) when map_size(Owed) < ?FB_OWED; is_map_key(Key, Owed) -> Owed;
 fb_room(_, Owed) ->
     {Other, _, _} = maps:next(maps:iterator(Owed)),

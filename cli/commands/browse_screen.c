@@ -513,7 +513,7 @@ static void refine(struct browse_screen *s, int number)
     if (!s->again || !again_has(&s->page.again, probe))
         return;
     s->done = s->o->refine && s->o->refine(s->o->data, &s->page.again, probe, &why);
-    s->again = !s->done; /* the end does not print the command of a probe that is traced */
+    s->again = !s->done; /* etrace does not print the commands at its end if it traces one of them now */
     s->list.message = s->done ? NULL : why;
 }
 

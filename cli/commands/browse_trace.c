@@ -403,7 +403,7 @@ static void put_probes(struct browse_trace *b)
     command_line_release(&c);
 }
 
-/* Makes the file and the list for the current probes. */
+/* Creates the file of the recording, and fills in the options of its list. */
 static bool begin_list(struct browse_trace *b, struct err *e)
 {
     struct view_opts *view = b->set.view;

@@ -31,7 +31,7 @@ struct browse_trace {
     struct browse_probes *before; /* the probes that were traced before the current ones; NULL: none */
     bool changed;                 /* the user has changed the probes, so the trace begins again */
     bool refined;                 /* the current probes are those of an event, and their trace has not begun yet */
-    bool refused;                 /* those probes could not be traced; the next screen says so */
+    bool refused;                 /* the probes of an event could not be traced; the next screen says so */
     struct arena arena;           /* the texts of all probes of the list */
     struct live_table table;      /* for struct live_options */
     int file;                     /* the recording; -1: none */
@@ -56,9 +56,9 @@ struct browse_trace {
  */
 bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, const struct browse_settings *set, struct err *e);
 /*
- * Call this after the trace has ended. Makes a new list for another trace if the user has changed the probes, or if the
- * changed probes could not be traced: then the settings are those before, and *status is 0. Otherwise returns false.
- * Reports an error and sets *status if the file cannot be created.
+ * Call this after the trace has ended. Makes a new list for another trace, and returns true, if the user has changed
+ * the probes. If the changed probes could not be traced, it first restores the settings and sets *status to 0. Reports
+ * an error and sets *status if the file cannot be created.
  */
 bool browse_trace_again(struct browse_trace *b, int *status);
 void browse_trace_end(struct browse_trace *b); /* accepts a zeroed struct */

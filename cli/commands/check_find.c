@@ -263,7 +263,7 @@ static int check_deadlock_order(const struct check_suspect *a, const struct chec
     return a->look.sure != b->look.sure ? (a->look.sure ? -1 : 1) : strcmp(a->pid, b->pid);
 }
 
-/* Reports a deadlock only once: for the first of the suspects whose looks have found it. */
+/* Reports a deadlock once: for the first one, by check_deadlock_order(), of the suspects whose looks have found it. */
 static void check_deadlock(const struct check_rules *r, const struct check_suspect *s)
 {
     const char *member = s->look.chain[s->look.cycle].process.pid;

@@ -27,10 +27,10 @@ struct check_suspect {
  */
 void check_suspects_order(struct check_suspect **items, size_t n);
 
-/* Returns the limit in ms for the looks with all details at so many suspects. */
+/* Returns how many ms the looks with all details at n suspects may take together. */
 int64_t check_suspects_ms(size_t n);
 
-/* Returns true if the looks are enough for a finding: one had all details, or the process does not answer. */
+/* Returns true if the looks are enough for a finding: a look had all details, or the process does not answer. */
 bool check_suspect_is_known(const struct check_suspect *s);
 
 #endif

@@ -149,8 +149,8 @@ static struct check_event_row *check_trace_row(struct check_trace *t, enum check
         n++;
     }
     /*
-     * A new row takes over the weight of the old one (the algorithm Space-Saving), so a process whose events weigh much
-     * together keeps its row. It does not take over the count and the sum, which are evidence.
+     * The new row takes over the weight of the old one (the algorithm Space-Saving), so that a process with a large
+     * total keeps its row. Its count and sum begin at 0, because findings show them.
      */
     const int64_t weight = n == CHECK_EVENT_ROWS ? least->weight : 0;
     if (n == CHECK_EVENT_ROWS)

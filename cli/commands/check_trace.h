@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces one node while `etrace check --for` looks at it, for what begins and ends between two looks: the system events
- * of the node, and the senders of messages to the processes with a long queue. Counts them; check_unseen.c decides what
- * is worth a finding.
+ * Traces one node for `etrace check --for`, because events can begin and end between two looks. Counts the system
+ * events of the node, and the senders of messages to the processes with a long queue. check_unseen.c decides which
+ * counts become findings.
  *
  * The node sends at most CHECK_TRACE_RATE messages and CHECK_TRACE_RATE system events a second. It counts the rest as
  * lost. Only the processes with a long queue have a trace flag, at most CHECK_INBOXES of them. The memory here is
@@ -41,7 +41,7 @@ struct check_event_row {
     char where[140];             /* the function at the end of the time slice, or the busy port; empty: unknown */
     uint64_t count;
     int64_t most, sum; /* ms of a collection or time slice; bytes of a large heap */
-    int64_t weight;    /* sum, or count of events without a value, with those of the rows that this one has replaced */
+    int64_t weight;    /* sum of MAX(value, 1) of the events, plus the weight of the row that this one has replaced */
 };
 
 /* The messages that arrived at one process and were sent to the client. */
@@ -60,7 +60,7 @@ struct check_trace {
     struct check_event_row rows[CHECK_EVENTS * CHECK_EVENT_ROWS];
     size_t nrows;
     struct check_inbox inboxes[CHECK_INBOXES];
-    size_t ninboxes, late; /* late: how many of them, the last ones, the current request has added */
+    size_t ninboxes, late; /* late: number of inboxes, at the end of the array, that the current request adds */
     uint64_t received;     /* messages in all inboxes */
     uint64_t unseen;       /* further messages to these processes, which the node only counted */
     bool lossy;            /* system events were lost or rows replaced, so the counts of `rows` are too low */

@@ -156,7 +156,7 @@ static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid,
     return true;
 }
 
-/* Makes a suspect of a process that did not answer the scan, unless there are many of them. */
+/* Makes a silent process a suspect. Counts it as left out if SILENT_SUSPECTS silent ones are suspects already. */
 static void check_suspect_silent(struct check_peer *s, struct peer *p, const char *pid)
 {
     if (s->silent == SILENT_SUSPECTS)

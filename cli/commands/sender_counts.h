@@ -11,7 +11,7 @@
 
 struct sender_count {
     struct look_process process; /* its pid is empty if the sender is no process of the node: then `name` says what */
-    /* count: its messages, and up to `error` messages of senders that it has replaced */
+    /* count: messages of this sender, and up to `error` messages of senders whose place it has taken */
     uint64_t count, error;
 };
 
@@ -22,8 +22,8 @@ struct sender_counts {
 };
 
 /*
- * Counts a message. Without room for a new sender, it replaces the one with the fewest messages and takes over its
- * count (the algorithm Space-Saving). So no sender that is missing has sent more than a SENDERS_MOST-th of the
+ * Counts a message. If there is no room for a new sender, the new one takes the place and the count of the sender with
+ * the fewest messages (the algorithm Space-Saving). So a sender without an item has sent at most 1/SENDERS_MOST of the
  * messages.
  */
 void sender_counts_add(struct sender_counts *s, const struct look_process *sender);

@@ -176,7 +176,7 @@ static void screen_begin(void *data)
     refresh_open(&s->refresh);
 }
 
-/* Keeps the new text: a pause shows it again, and the details do not replace the table. */
+/* Copies the new text to `details` if the screen wants a row, otherwise to `shown`. A pause shows the copies again. */
 static void keep_text(struct table_screen *s)
 {
     struct buf *to = s->screen.wanted.len ? &s->details : &s->shown;

@@ -9,8 +9,8 @@
 struct table_screen {
     struct refresh refresh;
     struct live_table table;   /* for struct live_options */
-    struct grid_screen screen; /* for struct view_opts */
-    struct buf shown, names;   /* the text of the table on the screen, and the names of its rows */
+    struct grid_screen screen; /* the row that the user chose, and the names of all rows; for struct view_opts */
+    struct buf shown, names;   /* copies of the table on the screen, and of the names of its rows */
     struct buf details;        /* the text about the chosen row */
 };
 

@@ -8,7 +8,7 @@
 #include "../ground/table.h"
 
 #define BUCKETS 65536 /* power of two */
-#define LOOK 1000     /* a search looks at this many letters of a bucket; only hostile messages make more */
+#define LOOK 1000     /* a search looks at this many letters of a bucket; only hostile senders fill one with more */
 
 void message_match_release(struct message_match *l)
 {

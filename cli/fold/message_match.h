@@ -5,8 +5,8 @@
  * The VM does not number messages, so they are compared by receiver, sender (if collected) and content. If several sent
  * messages match, the oldest one is taken, because signals between two processes keep their order. A message to a name
  * matches the process with that name. A message to an alias, such as a gen_server reply, is matched by its sender. Only
- * the newest MESSAGE_MATCH_MAX unreceived messages are kept. Each sent message is in two lists, of those to the same
- * receiver and of those from the same sender to it, so that equal messages to other processes need not be looked at.
+ * the newest MESSAGE_MATCH_MAX unreceived messages are kept. Each sent message is in two lists: one by receiver, and
+ * one by sender and receiver. So a search skips equal messages to other processes.
  *
  * Only the beginning of a message is compared, up to the first part that was cut. A sent event also contains the
  * receiver, which leaves less room for the message, so a sent message may be cut earlier than the received one.
@@ -39,12 +39,12 @@ struct letter {
 struct message_match {
     struct letter *items; /* a ring once it has MESSAGE_MATCH_MAX entries */
     size_t used, cap;
-    uint64_t sent; /* number of messages that were sent so far */
+    uint64_t sent; /* number of sent messages so far, which letter.number counts */
     /* Hash buckets of each kind of list: 1 + index of the first and last item; 0: empty */
     uint32_t *first[LETTER_LISTS], *last[LETTER_LISTS];
     size_t cuts;      /* number of open items whose message was cut */
     uint64_t dropped; /* number of sent messages that were dropped before they were received */
-    /* Number of received messages without a match after some were dropped, so their sends may be among those. */
+    /* Number of received messages without a match since the first drop: their sent messages may have been dropped. */
     uint64_t missed;
 };
 

@@ -168,7 +168,7 @@ static uint32_t coarse_get(struct request_keys *s, const struct term_env *env, c
     return key_get(s, KEY_SHAPE);
 }
 
-/* Puts the shape of a request into s->next. Returns the width of its text. */
+/* Writes the shape of a request to s->next. Returns the width of the shape when it is printed. */
 static size_t key_begin_shape(struct request_keys *s, const struct term_env *env, const uint8_t *at)
 {
     struct shape shape = {.to = &s->next, .env = env};
@@ -188,7 +188,7 @@ uint32_t request_key_shape(struct request_keys *s, const struct term_env *env, c
     const uint32_t coarse = coarse_get(s, env, at);
     if (coarse == TABLE_NONE)
         return 0;
-    /* A variant that counts as its coarse shape takes no key, because there may be as many variants as requests. */
+    /* Count very wide shapes, and too many variants, under the coarse key: each request could add a key. */
     if (width > WIDTH_MAX || s->items[coarse].variants > KEY_VARIANTS)
         return coarse;
     key_begin_shape(s, env, at);

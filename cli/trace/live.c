@@ -67,7 +67,7 @@ bool live_has_begun(const struct live *l)
 
 #define NOTHING_MS 10000 /* how long a user waits for the first event until a message says how to learn the reason */
 
-/* Returns true if a user at a terminal waits for events, and there is no other reason to wait. */
+/* Returns true if a terminal shows each event as it comes, and no command, table or recorder explains a silence. */
 static bool user_waits(const struct live *l)
 {
     return tty_is(STDOUT_FILENO) && !l->o->child && !l->o->what->builtin && !l->own.table && !l->o->limit->ring.on &&

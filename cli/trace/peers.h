@@ -127,8 +127,8 @@ bool peer_is_leaving(const struct peer *p);
 struct peer *peers_next(const struct peers *ps, const struct peer *p);
 bool peers_several(const struct peers *ps); /* returns true if more than one peer is not FREE */
 /*
- * Returns true if a command about one of the nodes must name it: without a name, as from $ETRACE_NODE, the command
- * would be about another node.
+ * Returns true if a command about one of the nodes must name it. A command without a name is about the only node of
+ * this host, or about $ETRACE_NODE.
  */
 bool peers_need_names(const struct peers *ps);
 /*

@@ -44,8 +44,8 @@ void grid_window_fit(struct grid_window *w, size_t rows);
 bool grid_matches(const char *filter, struct str text);
 
 /*
- * The screen that shows the table of a live trace. The view prints the whole table, and the screen scrolls its lines.
- * A view with such a screen (struct look) names the rows of its table, so that the user can choose one.
+ * The screen that shows the table of a live trace. The view prints the whole table and names its rows. The screen
+ * scrolls the lines and lets the user choose a row.
  */
 struct grid_screen {
     bool open;         /* the screen shows the next text of the view; false: the text stays on the terminal */

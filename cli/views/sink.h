@@ -92,7 +92,7 @@ struct look {
     bool nodes;                 /* show the node of each event; the pipeline sets it when a second node appears */
     const char *fields;         /* --fields: comma-separated names; NULL: the view's default */
     const char *format;         /* --format; NULL: none */
-    struct grid_sort sort;      /* --sort, and the keys of the screen; only for views with SINK_SORTS */
+    struct grid_sort sort;      /* --sort, and what the user has pressed; only for views with SINK_SORTS */
     struct grid_screen *screen; /* the screen that shows the table; NULL: none; only for views with SINK_SORTS */
     unsigned width;             /* columns of the terminal; 0: not a terminal */
     const char *file; /* name of the output; a view with several formats chooses by the extension; NULL: stdout */
