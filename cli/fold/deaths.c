@@ -299,17 +299,21 @@ static struct death *set_signal_cause(struct deaths *d, struct life *l, struct d
     return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
 }
 
-/*
- * Returns the call of exit/2 that ended `x`: with a port that was linked to `x`, or with `x` on another node. NULL: no
- * such call was seen.
- */
+/* Returns true if the call ended `x`: it was for a port that was linked to `x`, or for `x` from another node. */
+static bool has_ordered(const struct death_order *o, const struct death *x)
+{
+    const bool here = o->node == x->node;
+
+    return o->call && exit_reason_by_signal(&o->call->reason, &x->key) &&
+           (o->to.channel ? !here && o->to.id == x->who.id : here && !x->away.channel && o->to.id == x->away.id);
+}
+
+/* Returns the call of exit/2 that ended `x`. NULL: no such call was seen. */
 static struct death_order *find_order(struct deaths *d, const struct death *x)
 {
     for (unsigned i = d->norders; i && d->norders - i < DEATH_ORDERS; i--) {
         struct death_order *o = &d->orders[(i - 1) % DEATH_ORDERS];
-        const bool here = o->node == x->node;
-        if (o->call && exit_reason_by_signal(&o->call->reason, &x->key) &&
-            (o->to.channel ? !here && o->to.id == x->who.id : here && !x->away.channel && o->to.id == x->away.id))
+        if (has_ordered(o, x))
             return o;
     }
     return NULL;
@@ -324,6 +328,21 @@ static void set_order_cause(struct death *x, struct death_order *o)
     if (o->to.channel)
         x->away = (struct life_away){0};
     take_call(x, &o->call);
+}
+
+/*
+ * Sets the cause of an exit whose event came before the event of the call that ended it: clocks of nodes differ by up
+ * to a round trip.
+ */
+static void set_late_cause(struct deaths *d, struct death_order *o)
+{
+    struct death *x = d->newest;
+
+    for (unsigned i = 0; x && i < NEAR; i++, x = x->older)
+        if (x->cause == DEATH_UNKNOWN && has_ordered(o, x)) {
+            set_order_cause(x, o);
+            return;
+        }
 }
 
 /* Sets x->cause. Returns the exit that caused `x`; NULL: none is known. */
@@ -716,6 +735,7 @@ static void on_sent_exit(struct deaths *d, const struct event *e)
         o->to = away;
         o->node = e->node;
         life_exit_keep(&o->call, e, wire_skip(e->terms.at), e->caller);
+        set_late_cause(d, o);
         return;
     }
     if (!id)

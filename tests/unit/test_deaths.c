@@ -524,6 +524,36 @@ static void test_clocks(void)
     }
 }
 
+/* Process 5 of shop@h2 calls exit/2 for process 1 of shop@h1. */
+static void far_order(unsigned at, const char *reason)
+{
+    fw_call(&other, (1000 + at) * US, PID(5), "erlang", "exit", 2);
+    fw_text(&other, ETW_TEXT_PID, "<9.1.0>"), fw_atom(&other, reason);
+    fw_frame_end(&other);
+}
+
+/* Clocks differ: a call of exit/2 on another node may have a later time than the exit. */
+static void test_order_clocks(void)
+{
+    for (unsigned at = 0; at < 3; at++) {
+        begin();
+        begin_node(&other, "shop@h2");
+        far_order(10 + 10 * at, at == 2 ? "other" : "oops");
+        exits(15, 1, "oops");
+        for (unsigned i = 0; i < 2; i++)
+            if ((at == 0) == (i == 0)) {
+                pt_feed(&t, 1, fw_batch(&other, 5 * (uint64_t)MS, 5 * (int64_t)MS, 5 * (uint64_t)MS, ETW_BATCH_LAST));
+            } else {
+                pt_feed(&t, 0, fw_batch(&w, 5 * (uint64_t)MS, 5 * (int64_t)MS, 5 * (uint64_t)MS, 0));
+                fw_ring(&w, 1);
+            }
+        ok(!strstr(end(2000), "exit signal of shop@h2 <0.5.0>") == (at == 2),
+           at == 0   ? "a call of exit/2 on another node comes before the exit"
+           : at == 1 ? "or after it"
+                     : "but not with another reason");
+    }
+}
+
 static void test_many(void)
 {
     const char *text;
@@ -581,6 +611,7 @@ int main(void)
     test_nodes();
     test_many_nodes();
     test_clocks();
+    test_order_clocks();
     test_many();
     test_wide();
     pt_free(&t);
