@@ -137,23 +137,19 @@ static void table_screen_rows(void *data, unsigned columns, struct buf *to)
 /* Sets the row whose details the view prints next. Returns true if it has changed. */
 static bool want_details(struct table_screen *s)
 {
-    struct buf before = s->screen.wanted;
     struct table_lines x;
 
-    s->screen.wanted = (struct buf){0};
-    if (s->refresh.opened && before.len) {
-        buf_str(&s->screen.wanted, buf_view(&before));
-    } else if (s->refresh.opened) {
-        lines_init(&x, s);
-        if (x.grid.marked)
-            lines_name(&x, grid_row(&x.grid, x.grid.marked - 1), &s->screen.wanted);
-        lines_release(&x);
-    }
-    const bool same = str_same(buf_view(&before), buf_view(&s->screen.wanted));
-    if (!same)
-        buf_clear(&s->details);
-    buf_release(&before);
-    return !same;
+    if (s->refresh.opened == (s->screen.wanted.len > 0))
+        return false;
+    buf_clear(&s->details);
+    buf_clear(&s->screen.wanted);
+    if (!s->refresh.opened)
+        return true;
+    lines_init(&x, s);
+    if (x.grid.marked)
+        lines_name(&x, grid_row(&x.grid, x.grid.marked - 1), &s->screen.wanted);
+    lines_release(&x);
+    return s->screen.wanted.len;
 }
 
 static void table_screen_details(void *data, unsigned columns, struct buf *to)
