@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "snapshots.h"
 
+#include <stdlib.h>
+
 #include "../ground/number.h"
 #include "../views/line.h"
 #include "live.h"
@@ -171,7 +173,9 @@ bool snapshots_then(struct snapshots *s)
     char *file = snapshot_files_stacks(s->files);
 
     snapshot_files_trace(s->files);
-    return m && m->begin(m->data, snapshot_files_number(s->files), file);
+    const bool asks = m && m->begin(m->data, snapshot_files_number(s->files), file);
+    free(file);
+    return asks;
 }
 
 void snapshots_answer(struct snapshots *s, const struct peer *p, const struct session_reply *reply)
