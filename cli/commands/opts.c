@@ -9,6 +9,7 @@
 
 #include "../ground/mem.h"
 #include "../ground/near.h"
+#include "../ground/units.h"
 #include "../lang/actions.h"
 #include "../trace/habits.h"
 #include "../views/sink.h"
@@ -21,26 +22,24 @@ void opts_release(const struct opt_use *uses, size_t n)
                 texts_release((void *)((char *)uses[i].target + uses[i].group->rows[k].offset));
 }
 
-/*
- * A unit of a number. with_unit() searches a table of units; it applies the factor `plain` to a number without a unit.
- */
-struct unit {
-    const char *name;
-    double factor;
-};
-
-static bool with_unit(const char *text, const struct unit *units, size_t n, double plain, int64_t *ret)
+/* Reads a number with a unit of the kind, in upper or lower case; `plain` is the factor of a number without a unit. */
+static bool with_unit(const char *text, enum unit_kind kind, double plain, int64_t *ret)
 {
+    static const struct str multiples[] = {STR("kB"), STR("MB"), STR("GB")};
     char *end;
 
     errno = 0;
     double value = strtod(text, &end);
     if (end == text || errno || value < 0 || !isdigit((unsigned char)text[0]))
         return false;
+    struct str name = {end, strlen(end)};
+    for (size_t i = 0; i < ARRAY_LEN(multiples) && kind == UNIT_SIZE; i++)
+        if (name.len == 1 && !strncasecmp(name.at, multiples[i].at, 1))
+            name = multiples[i]; /* an option takes 8k for 8kB */
+    const struct unit *unit = unit_find(name, true);
     double factor = *end ? 0 : plain;
-    for (size_t i = 0; i < n; i++)
-        if (!strcasecmp(end, units[i].name))
-            factor = units[i].factor;
+    if (unit && unit->kind == kind)
+        factor = unit->factor;
     if (factor <= 0 || value * factor > 9e18)
         return false;
     *ret = (int64_t)(value * factor + 0.5);
@@ -49,19 +48,12 @@ static bool with_unit(const char *text, const struct unit *units, size_t n, doub
 
 bool opt_duration(const char *text, int64_t *ret_ns)
 {
-    static const struct unit units[] = {{"ns", 1},  {"us", 1e3}, {"µs", 1e3},   {"ms", 1e6},
-                                        {"s", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
-
-    return with_unit(text, units, ARRAY_LEN(units), 1e9, ret_ns);
+    return with_unit(text, UNIT_DURATION, 1e9, ret_ns);
 }
 
 bool opt_size(const char *text, int64_t *ret_bytes)
 {
-    static const struct unit units[] = {{"b", 1},        {"k", 1024},     {"kb", 1024},     {"kib", 1024},
-                                        {"m", 1 << 20},  {"mb", 1 << 20}, {"mib", 1 << 20}, {"g", 1 << 30},
-                                        {"gb", 1 << 30}, {"gib", 1 << 30}};
-
-    return with_unit(text, units, ARRAY_LEN(units), 1, ret_bytes);
+    return with_unit(text, UNIT_SIZE, 1, ret_bytes);
 }
 
 static bool set_number(int64_t *to, const char *value)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../nif/etrace_wire.h"
+#include "../ground/units.h"
 #include "guard.h"
 #include "lex.h"
 #include "meant.h"
@@ -302,25 +303,11 @@ static struct where *index_of(struct maker *m, const struct ast *n)
     return compile_word(m, PROPERTY_args, (int)i->value->integer, n);
 }
 
-/* ---- units: the same as those of options (opts.c) ---- */
-
-static const struct {
-    const char *unit;
-    enum where_kind kind;
-    double factor;
-} units[] = {
-    {"ns", WT_DURATION, 1},   {"us", WT_DURATION, 1e3},  {"\xc2\xb5s", WT_DURATION, 1e3}, {"ms", WT_DURATION, 1e6},
-    {"s", WT_DURATION, 1e9},  {"m", WT_DURATION, 60e9},  {"min", WT_DURATION, 60e9},      {"h", WT_DURATION, 3600e9},
-    {"B", WT_SIZE, 1},        {"kB", WT_SIZE, 1024},     {"KB", WT_SIZE, 1024},           {"KiB", WT_SIZE, 1024},
-    {"MB", WT_SIZE, 1 << 20}, {"MiB", WT_SIZE, 1 << 20}, {"GB", WT_SIZE, 1 << 30},        {"GiB", WT_SIZE, 1 << 30},
-};
+/* ---- units ---- */
 
 bool where_unit(struct str word)
 {
-    for (size_t i = 0; i < ARRAY_LEN(units); i++)
-        if (str_is(word, units[i].unit))
-            return true;
-    return false;
+    return unit_find(word, false);
 }
 
 static struct where *compile_unit(struct maker *m, const struct ast *n)
@@ -329,18 +316,18 @@ static struct where *compile_unit(struct maker *m, const struct ast *n)
                : n->value->type == TERM_FLOAT ? n->value->real
                                               : -1;
 
-    for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-        if (!str_is(n->text, units[i].unit))
-            continue;
-        if (v < 0 || v * units[i].factor > 9e18)
-            return diag(m->k->c, n->from, n->len, "this number is too large"), NULL;
-        struct where *w = make_constant(m, term_int(m->a, (int64_t)(v * units[i].factor + 0.5)), n);
-        w->kind = units[i].kind;
-        return w;
+    const struct unit *unit = unit_find(n->text, false);
+
+    if (!unit) {
+        diag(m->k->c, n->from, n->len, "unknown unit '" STR_FMT "'", STR_ARG(n->text));
+        diag_note(m->k->c, "ns us ms s m h, B kB MB GB");
+        return NULL;
     }
-    diag(m->k->c, n->from, n->len, "unknown unit '" STR_FMT "'", STR_ARG(n->text));
-    diag_note(m->k->c, "ns us ms s m h, B kB MB GB");
-    return NULL;
+    if (v < 0 || v * unit->factor > 9e18)
+        return diag(m->k->c, n->from, n->len, "this number is too large"), NULL;
+    struct where *w = make_constant(m, term_int(m->a, (int64_t)(v * unit->factor + 0.5)), n);
+    w->kind = unit->kind == UNIT_DURATION ? WT_DURATION : WT_SIZE;
+    return w;
 }
 
 /* ---- aggregates of rows: count > 10, max(dur) > 1s ---- */
