@@ -182,7 +182,7 @@ static void put_marked(const struct browse_draw *d, struct str text, const char 
     struct buf plain = {0};
     size_t done = 0, begin, after;
 
-    browse_plain(&plain, text.at, text.len);
+    grid_plain(&plain, text);
     for (size_t from = 0; d->sought && regex_span(d->sought, buf_view(&plain), from, &begin, &after);) {
         if (begin < after) {
             at = put_until(at, end, begin - done, "", to);
@@ -202,9 +202,9 @@ static void draw_chosen(const struct browse_draw *d, struct str text, size_t bef
 {
     struct buf plain = {0};
 
-    browse_plain(&plain, text.at, before);
+    grid_plain(&plain, (struct str){text.at, before});
     const size_t event = plain.len;
-    browse_plain(&plain, text.at + before, text.len - before);
+    grid_plain(&plain, (struct str){text.at + before, text.len - before});
     buf_puts(to, INVERSE);
     buf_add(to, plain.data, event);
     put_marked(d, (struct str){plain.data + event, plain.len - event}, UPRIGHT, INVERSE, to);

@@ -13,6 +13,7 @@
 #include "../ground/screen.h"
 #include "../ground/tty.h"
 #include "../trace/together.h"
+#include "../views/grid.h"
 #include "browse_draw.h"
 
 #define FILE_MOST ((uint64_t)1 << 30) /* limit for the disk space of the file, in bytes */
@@ -201,7 +202,7 @@ static void say_end(struct browse_trace *b)
     kept.len -= kept.len && kept.at[kept.len - 1] == '\n';
     for (const char *end; (end = memchr(kept.at, '\n', kept.len));)
         kept = (struct str){end + 1, kept.len - (size_t)(end + 1 - kept.at)};
-    browse_plain(&line, kept.at, kept.len);
+    grid_plain(&line, kept);
     const size_t begin = line.len >= name.len && !memcmp(line.data, name.at, name.len) ? name.len : 0;
     if (line.len)
         buf_printf(&text, " · %s", buf_cstr(&line) + begin);
@@ -461,9 +462,8 @@ bool browse_trace_begin(struct browse_trace *b, struct ctx *ctx, const struct br
 
 bool browse_trace_again(struct browse_trace *b, int *status)
 {
-    struct err e;
-
     const char *ignored;
+    struct err e;
 
     if (!b->ctx)
         return false;

@@ -6,6 +6,7 @@
 #include "../ground/mem.h"
 #include "../ground/number.h"
 #include "../views/paint.h"
+#include "../views/grid.h"
 
 #define PAGES 48 /* number of pages of memory for the lines of the window */
 #define PAGE_BYTES ((size_t)256 << 10)
@@ -460,24 +461,12 @@ const struct err *browse_window_damage(const struct browse_window *w)
     return &w->damage;
 }
 
-void browse_plain(struct buf *to, const char *at, size_t len)
-{
-    const char *end = at + len, *code;
-
-    while (at < end && (code = memchr(at, '\033', (size_t)(end - at)))) {
-        buf_add(to, at, (size_t)(code - at));
-        at = memchr(code, 'm', (size_t)(end - code));
-        at = at ? at + 1 : end;
-    }
-    buf_add(to, at, (size_t)(end - at));
-}
-
 void browse_line_text(const struct browse_line *l, struct buf *to)
 {
-    browse_plain(to, l->text, l->row.len);
+    grid_plain(to, (struct str){l->text, l->row.len});
     if (l->more) {
         buf_puts(to, l->more_kind == ETW_EXCEPTION_FROM ? " -> exception" : " -> ");
-        browse_plain(to, l->more, l->more_len);
+        grid_plain(to, (struct str){l->more, l->more_len});
     }
     if (l->row.dur_ns >= 0 && (l->more || l->row.tail)) {
         buf_puts(to, "  ");

@@ -85,8 +85,6 @@ uint64_t browse_window_place(const struct browse_window *w); /* offset in the fi
 /* Returns the first damage found in the file; its status is 0 if there is none. */
 const struct err *browse_window_damage(const struct browse_window *w);
 
-/* Appends a text without its color sequences. */
-void browse_plain(struct buf *to, const char *at, size_t len);
 /* Appends the whole line as plain text, without the time of the event. */
 void browse_line_text(const struct browse_line *l, struct buf *to);
 

@@ -50,25 +50,13 @@ struct table_lines {
     bool plain; /* put() leaves out colours, because a filter must not find their codes */
 };
 
-/* Appends the line without the codes of colours. */
-static void put_plain(struct buf *to, struct str line)
-{
-    for (size_t i = 0; i < line.len; i++) {
-        if (line.at[i] == '\033')
-            while (i < line.len && line.at[i] != 'm')
-                i++;
-        else
-            buf_char(to, line.at[i]);
-    }
-}
-
 static void lines_put(const void *data, size_t row, size_t column, struct grid_cell *cell)
 {
     const struct table_lines *x = data;
 
     (void)column;
     if (x->plain || (x->grid.marked && grid_row(&x->grid, x->grid.marked - 1) == row))
-        put_plain(&cell->text, x->rows[row]);
+        grid_plain(&cell->text, x->rows[row]);
     else
         buf_str(&cell->text, x->rows[row]);
 }

@@ -34,6 +34,18 @@ size_t grid_width(struct str text)
     return width;
 }
 
+void grid_plain(struct buf *to, struct str text)
+{
+    const char *at = text.at, *end = at + text.len, *code;
+
+    while (at < end && (code = memchr(at, '\033', (size_t)(end - at)))) {
+        buf_add(to, at, (size_t)(code - at));
+        at = memchr(code, 'm', (size_t)(end - code));
+        at = at ? at + 1 : end;
+    }
+    buf_add(to, at, (size_t)(end - at));
+}
+
 void grid_cut(struct buf *to, struct str text, size_t most)
 {
     const char *end = text.at + text.len, *next;

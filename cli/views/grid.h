@@ -128,6 +128,8 @@ void grid_put_name(struct grid_cell *cell, struct raw name);
 
 /* Returns the width of the text on a terminal. Colour codes have no width. */
 size_t grid_width(struct str text);
+/* Appends the text without its colour codes. */
+void grid_plain(struct buf *to, struct str text);
 /* Appends the text, cut to the width. Colour codes have no width, and the cut keeps all of them. */
 void grid_cut(struct buf *to, struct str text, size_t width);
 
