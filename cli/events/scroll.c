@@ -288,9 +288,29 @@ static struct scroll_node *ensure_node(struct scroll *s, unsigned node)
     return s->nodes[node];
 }
 
+/* Ends the run of a node that sends no more batches: takes the events that the merge held back. */
+static bool end_run(struct scroll *s, unsigned index, struct err *e)
+{
+    struct merge *m = s->nodes[index]->merge;
+    const bool failed = merge_failed(m); /* the failure was reported already */
+
+    merge_end(m);
+    return scroll_drain(s, index, e) || failed;
+}
+
+void scroll_end_runs(struct scroll *s)
+{
+    struct err e; /* whoever passed these events to a pipeline as well gets its error there */
+
+    for (unsigned i = 0; i < EVENT_NODES; i++)
+        if (s->nodes[i])
+            end_run(s, i, &e);
+}
+
 void scroll_note(struct scroll *s, unsigned node, struct str bytes)
 {
     struct etw_note note;
+    struct err e; /* as above */
 
     if (node >= EVENT_NODES || bytes.len < sizeof(note))
         return;
@@ -300,6 +320,7 @@ void scroll_note(struct scroll *s, unsigned node, struct str bytes)
         buf_clear(&n->clock);
         buf_str(&n->clock, bytes);
     } else if (note.what == ETW_NOTE_DOWN) {
+        end_run(s, node, &e);
         buf_clear(&n->clock);
         n->snaps = false;
     }
@@ -331,9 +352,7 @@ bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err 
     ensure_node(s, node);
     struct merge *m = s->nodes[node]->merge;
     if (merge_begins_anew(m, bytes)) {
-        bool failed = merge_failed(m); /* a failure of the old run was reported already */
-        merge_end(m);
-        if (!scroll_drain(s, node, e) && !failed)
+        if (!end_run(s, node, e))
             return false;
         s->nodes[node]->anew = true;
         s->nodes[node]->nmarks = 0;

@@ -44,8 +44,13 @@ uint64_t scroll_begun(const struct scroll *s, unsigned node); /* returns the num
  * have seq 1.
  */
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
-/* Adds a note about a node, in the format of recordings (struct etw_note and a text). */
+/*
+ * Adds a note about a node, in the format of recordings (struct etw_note and a text). If the note says that the node is
+ * down, adds the events first that waited for those of other threads.
+ */
 void scroll_note(struct scroll *s, unsigned node, struct str bytes);
+/* Does the same for all nodes; call it when no node sends batches any more. */
+void scroll_end_runs(struct scroll *s);
 /* Registers a request. `bytes` come from recfile_spec_add(). */
 void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);
 

@@ -269,6 +269,7 @@ bool keeper_end(struct keeper *k, bool *ret_more, struct err *e)
     bool dry = true;
 
     *ret_more = false;
+    scroll_end_runs(k->scroll);
     if (k->state == KEEPS && k->held && !keeper_begin_snapshot(k, e))
         return false;
     if (k->state == SENDS && !keeper_send(k, true, &dry, e))

@@ -316,6 +316,7 @@ int snapshot_files_end(struct snapshot_files *f, int status)
 
     if (!f)
         return status;
+    scroll_end_runs(f->scroll);
     for (int i = 0; i < 2; i++) { /* first complete the files that are open, then those of a later snapshot */
         if (!snapshot_files_step(f, true, &e))
             return status ? status : ctx_fail(f->o.ctx, &e);

@@ -256,6 +256,44 @@ static void notes(void)
     fw_release(&w);
 }
 
+/* A call on thread 2 is newer than what thread 1 has sent so far, so it waits. Then the node is lost, or the trace
+ * ends. */
+static void held_back(void)
+{
+    for (int lost = 0; lost < 2; lost++) {
+        struct scroll *s = scroll_new((size_t)256 << 10);
+        struct source *reader = scroll_read(s, false);
+        struct scroll_counts c;
+        struct fw w = {0};
+        struct source_item item;
+        struct err e;
+
+        fw_begin(&w);
+        fw_hello(&w, 500, "shop@h1");
+        fw_ring(&w, 1);
+        fw_call(&w, 1000, PID(84), "m", "f", 0);
+        fw_frame_end(&w);
+        fw_ring(&w, 2);
+        fw_call(&w, 3000, PID(85), "m", "f", 0);
+        fw_frame_end(&w);
+        ok(scroll_batch(s, 0, fw_batch(&w, 4000, 4000, 2000, 0), &e), "the batch is taken");
+        scroll_counts(s, &c);
+        is_number((int64_t)c.events, 1, "the newer call waits");
+        if (lost)
+            note(s, ETW_NOTE_DOWN, 6);
+        else
+            scroll_end_runs(s);
+        scroll_counts(s, &c);
+        is_number((int64_t)c.events, 2, lost ? "it is there when the node is lost" : "it is there when the trace ends");
+        while (source_next(reader, &item, 0, &e) == SOURCE_ITEM && item.type == SOURCE_BATCH)
+            ;
+        ok(!lost || item.type == SOURCE_NOTE, "the note comes after the events");
+        source_close(reader);
+        scroll_free(s);
+        fw_release(&w);
+    }
+}
+
 /* Batches that a recorder passes over count as overwritten, and the others are a complete snapshot. */
 static void keeps(void)
 {
@@ -432,6 +470,7 @@ int main(void)
     source_close(behind);
 
     notes();
+    held_back();
     keeps();
     keeps_anew();
     doubts();
