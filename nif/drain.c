@@ -70,7 +70,8 @@ static uint64_t monotonic_ns(void)
 
 static struct batch_clock read_clocks(void)
 {
-    const struct tick_moment now = tick_moment(monotonic_ns);
+    struct tick_moment now = tick_moment(monotonic_ns);
+    tick_watch(&now);
     const int64_t mono_ns = (int64_t)now.ns;
     return (struct batch_clock){
         .tick = now.tick,

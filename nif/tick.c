@@ -7,8 +7,10 @@
 #include <unistd.h>
 
 bool tick_counter;
+_Atomic uint64_t tick_ahead;
 
 static struct tick_moment start;
+static uint64_t per_ms = 1000000; /* the latest answer of tick_per_ms() */
 
 uint64_t tick_ns(void)
 {
@@ -29,6 +31,17 @@ struct tick_moment tick_moment(uint64_t (*clock)(void))
         }
     }
     return best;
+}
+
+void tick_watch(struct tick_moment *m)
+{
+    static struct tick_moment last;
+    if (m->tick < last.tick) {
+        const uint64_t more = last.tick - m->tick + (m->ns > last.ns ? (m->ns - last.ns) / 1000000 * per_ms : 0);
+        atomic_fetch_add_explicit(&tick_ahead, more, memory_order_relaxed);
+        m->tick += more;
+    }
+    last = *m;
 }
 
 uint64_t tick_worked_ns(void)
@@ -92,13 +105,14 @@ uint64_t tick_per_ms(void)
 {
     struct tick_moment now;
     if (!tick_counter)
-        return 1000000;
+        return per_ms;
     do
         now = tick_moment(tick_ns);
     while (now.ns - start.ns < 1000000);
     /* Long after the load the product would overflow. After 1,000 seconds the lower precision is sufficient. */
     uint64_t us = (now.ns - start.ns) / 1000, ticks = now.tick - start.tick;
-    return us < 1000000000u ? ticks * 1000 / us : ticks / (us / 1000);
+    per_ms = us < 1000000000u ? ticks * 1000 / us : ticks / (us / 1000);
+    return per_ms;
 }
 
 uint64_t tick_slack(void)

@@ -8,12 +8,14 @@
 #ifndef ETRACE_TICK_H
 #define ETRACE_TICK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "hidden.h"
 
-extern HIDDEN bool tick_counter; /* the processor's counter is used */
+extern HIDDEN bool tick_counter;           /* the processor's counter is used */
+extern HIDDEN _Atomic uint64_t tick_ahead; /* ticks that tick_watch() has added to the counter */
 
 uint64_t tick_ns(void);
 
@@ -23,12 +25,12 @@ static inline uint64_t tick_now(void)
     if (__builtin_expect(tick_counter, 1)) {
         uint32_t low, high;
         __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-        return (uint64_t)high << 32 | low;
+        return ((uint64_t)high << 32 | low) + atomic_load_explicit(&tick_ahead, memory_order_relaxed);
     }
 #elif defined(__aarch64__)
     uint64_t count;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
-    return count;
+    return count + atomic_load_explicit(&tick_ahead, memory_order_relaxed);
 #endif
     return tick_ns();
 }
@@ -42,6 +44,13 @@ struct tick_moment {
 };
 
 struct tick_moment tick_moment(uint64_t (*clock)(void));
+
+/*
+ * Takes moments of one clock, one after another. The counter goes back if a virtual machine moves to another host, or
+ * if a laptop wakes up. Then all ticks from now on continue after those of the last moment, and *m is corrected. Only
+ * one thread at a time may call this function.
+ */
+void tick_watch(struct tick_moment *m);
 
 /* Selects the clock and starts to measure its speed. */
 void tick_start(void);
