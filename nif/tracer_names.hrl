@@ -6,6 +6,7 @@
 
 -define(NAMES_WAIT_LEAST, 5). % ms: the least time that a batch waits for names
 -define(NAMES_MOST, 256).  % most names for one batch
+-define(NAMES_REGISTERED, 32768).
 
 %% ---- registered names, if exits are traced -------------------------------------------------------------------------
 %%
@@ -21,7 +22,10 @@ names_begin(Request = #{flags := Flags}, S) ->
 
 names_end(S) -> S#s{registered = none, parted = []}.
 
-names_registered() -> maps:from_list([{P, Name} || Name <- registered(), P <- [whereis(Name)], is_pid(P)]).
+%% Returns the names of at most NAMES_REGISTERED processes: a map of all would not fit into a bounded heap on a node that
+%% registers each of its processes.
+names_registered() ->
+    maps:from_list([{P, Name} || Name <- lists:sublist(registered(), ?NAMES_REGISTERED), P <- [whereis(Name)], is_pid(P)]).
 
 %% Adds the name of a process that is traced from now on.
 names_add(P, _, S = #s{registered = Names}) when P =:= none; Names =:= none -> S;

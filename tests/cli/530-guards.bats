@@ -138,6 +138,18 @@ enough() { on_node 'R = monitor(process, loop), exit(whereis(loop), kill), recei
     until_true 30 eval '[[ $(node_eval "$NODE" "erlang:system_info(process_count) < 1000") == true ]]'
 }
 
+@test "exits are traced on a node with two hundred thousand registered names" {
+    node_start names
+    on_node 'lists:foreach(fun(N) -> register(list_to_atom("name_" ++ integer_to_list(N)), spawn(fun() -> receive stop -> ok end end)) end,
+        lists:seq(1, 200000))'
+    trace --json @exit
+    on_node 'R = monitor(process, name_200000), name_200000 ! stop, receive {_, R, _, _, normal} -> ok end'
+    trace_end
+    assert_success
+    assert_regex "$(json_of exit .reason)" normal
+    node_stop "$NODE"
+}
+
 all_busy() { [[ $(node_eval "$NODE" 'length(element(2, process_info(whereis(busy), links)))') == 100 ]]; }
 
 @test "etrace attaches to a node with busy schedulers, and the node is clean after kill -9" {
