@@ -14,6 +14,7 @@ enum verdict verdict_sizeless = VERDICT_SHOWS;
 static struct etw_filter_step steps[ETW_FILTER_MOST];
 static struct verdict_programs programs;
 static _Atomic uint64_t least_ns = UINT64_MAX, most_ns;
+static _Atomic bool example_sent;
 
 bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *p)
 {
@@ -31,6 +32,7 @@ bool verdict_set(const uint8_t *bytes, size_t n, const struct verdict_programs *
     }
     atomic_store_explicit(&least_ns, UINT64_MAX, memory_order_relaxed); /* as in note_time() */
     atomic_store_explicit(&most_ns, 0, memory_order_relaxed);
+    atomic_store_explicit(&example_sent, false, memory_order_relaxed);
     verdict_steps = (uint32_t)count;
     verdict_measured = etw_filter_measures(steps, count);
     verdict_sizeless = verdict_call(0, true);
@@ -193,11 +195,18 @@ bool verdict_result_untimed(const struct verdict_end *end)
     return value_of(exact_number(0), (struct about){-1, -1}, end, FAILED) == YES;
 }
 
+/* Returns true once after verdict_set(). */
+static bool takes_example(void)
+{
+    return !atomic_load_explicit(&example_sent, memory_order_relaxed) &&
+           !atomic_exchange(&example_sent, true);
+}
+
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end)
 {
     note_time(ns);
     int64_t known = ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2, slack = known / SLACK_PART + SLACK_NS;
     struct about time = {known > slack ? known - slack : 0, known + slack};
     enum value v = value_of((struct about){0, INT64_MAX}, time, end, FAILED);
-    return v == YES || v == LATER;
+    return v == YES || v == LATER || takes_example();
 }

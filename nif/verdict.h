@@ -71,7 +71,8 @@ bool verdict_times(uint64_t *ret_least_ns, uint64_t *ret_most_ns);
 /*
  * Returns true if the client might show a call that waited, and its result. The caller then sends both, and the client
  * decides. Unlike verdict_result(), this allows for a small difference between the client's duration and ours, and for
- * the unknown size of the result.
+ * the unknown size of the result. Also returns true for the first call that the client will not show: a client that
+ * shows nothing can then give an example of what its filter rejects.
  */
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end);
 

@@ -307,7 +307,7 @@ called_again() {
     # etrace names nothing that it does not know: the node filters, or counts.
     for how in '-e dur>1min' '-c' '--fallback'; do
         # shellcheck disable=SC2086 # options without spaces
-        traced $how 'work:one/1 -> return' 'work:two/2 -> return' -- 'work:one(2)'
+        traced $how 'work:one/1 -> return' 'work:two/2 -> return' -- 'work:one(2), work:one(2)' # the first call is an example
         refute_regex "$talk" ' matched'
     done
 }
@@ -326,6 +326,13 @@ called_again() {
         traced $how -e '1ns > dur' 'work:one/1 -> return' -- 'work:loop(5)'
         says "'1ns > dur' rejected ([0-9]+ )?results: the shortest took $took"
     done
+    # The node sends an example.
+    traced -e 'ret =:= 7' 'work:one/1 -> return' -- 'work:loop(5)'
+    says "'ret =:= 7' rejected results, such as <[0-9.]+>.* return work:one/1 = 5"
+    assert_regex "$talk" '0 events.* · 10 filtered'
+    assert_equal "$out" ''
+    traced -e 'class == error and dur > 1ns' 'work:one/1 -> return' -- 'work:loop(5)'
+    says "'class == error' rejected results, such as <[0-9.]+>.* return work:one/1 = 5"
     traced 'work:one/1 inside (work:slow/1 where dur > 1min)' -- 'work:slow(40)'
     says "'dur > 1min' rejected results: the longest took ($long)"
     # etrace filters.
@@ -346,7 +353,7 @@ called_again() {
     says "'N > 9' rejected 1 call: the largest was 1"$'\n'
     says "'M > 8' rejected 1 call: the largest was 1$"
     # etrace says nothing if there is an event, or if it does not know.
-    for how in '-e args[1]>1' '-e dur>0ns' '-e ret==x'; do
+    for how in '-e args[1]>1' '-e dur>0ns' '-c -e ret==x'; do
         # shellcheck disable=SC2086
         traced $how 'work:one/1 -> return' -- 'work:one(2)'
         refute_regex "$talk" 'rejected'
