@@ -13,12 +13,14 @@ struct death_choice {
 };
 
 /*
- * Returns true if the tree is to be shown. death_selected() must hold. If the user chose neither names nor all exits,
- * the tree must also have an exit that is abnormal, or whose process was replaced by a process with its name. Marks the
- * names that the tree contains as seen. If `c` is NULL, every process is selected.
+ * Returns true if the tree is to be shown: death_selected() returns true and, if the user chose neither names nor all
+ * exits, the tree has an exit that is abnormal, or whose process was replaced by a process with its name.
  */
 bool death_chosen(struct death_choice *c, const struct death *root);
-/* Returns true if the tree has an exit of a selected process. */
+/*
+ * Returns true if the tree has an exit of a process that the user chose by its name. Without names, or if `c` is NULL,
+ * returns true for every tree. Sets `seen` of each name that the tree contains.
+ */
 bool death_selected(struct death_choice *c, const struct death *root);
 
 #endif

@@ -98,7 +98,10 @@ static struct death_group *find_or_add_group(struct death_groups *s, struct deat
     return &s->items[s->n++];
 }
 
-/* Counts the reason of an exit. Returns true if the group had no exit with this reason before. */
+/*
+ * Counts the reason of an exit. Returns true if the group stores the reason now for the first time. A reason beyond
+ * DEATH_REASONS is only counted.
+ */
 static bool add_reason(struct death_group *g, const struct death *x)
 {
     for (size_t i = 0; i < g->nreasons; i++)

@@ -2,7 +2,8 @@
 /*
  * Groups exits by the first of these that is known: the name of the process, its initial function, its parent, or the
  * reason. So the exits of a process that its supervisor starts again and again are one group, whatever the pids. The
- * first exits of a group are shown in full. Similar exits soon after them are folded: a line now and then counts them.
+ * first exits of a group are shown in full. Similar exits soon after them are folded: they are only counted, and
+ * death_groups_tell() reports the count.
  *
  * Bounded: after DEATH_GROUPS groups, all further exits share one group. A group keeps DEATH_REASONS reasons.
  */
@@ -25,8 +26,7 @@ struct death_reason {
 struct death_group {
     enum death_label label;
     const struct event_node *node;
-    /* LABEL_NAME: the dead process; LABEL_SPAWNER: its parent. Identified by the name or, without a name, by the pid.
-     */
+    /* LABEL_NAME: the dead process; LABEL_SPAWNER: its parent. Has a name or, if there is none, only the pid. */
     struct tracee who;
     const struct fun *initial; /* LABEL_FUNCTION */
     uint8_t arity;
@@ -61,7 +61,8 @@ struct death_groups {
 void death_groups_release(struct death_groups *s);
 /*
  * Counts an exit and the exits that it has caused. Returns true if the exit must be shown in full: the previous exit of
- * its group was long ago, or the exit has a new reason or caused more exits than any before. Otherwise folds the exit.
+ * its group was long ago, or the exit has a new reason, or it caused more exits than each earlier exit of the group.
+ * Otherwise folds the exit.
  */
 bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret);
 /* Counts a normal exit that is not shown. */

@@ -70,7 +70,10 @@ static void forget_tree(struct deaths *d, struct death *x)
     free_death(x);
 }
 
-/* Shortens the way to the root for later calls, because a chain of links can have thousands of exits. */
+/*
+ * Returns the root of the tree. Shortens the way to the root for later calls, because a chain of links can have
+ * thousands of exits.
+ */
 static struct death *root_of(struct death *x)
 {
     while (x->above) {
@@ -219,8 +222,8 @@ static struct death *remote_link(struct deaths *d, const struct life *l, const s
 }
 
 /*
- * Attaches exits on other nodes to `x` that had a link to it. With different clocks of the nodes, the exit that is the
- * cause may be reported last.
+ * Attaches to `x` the exits of processes on other nodes that `x` ended by a link. Their events may come before the
+ * event of `x`, because the clocks of nodes differ.
  */
 static void attach_remote(struct deaths *d, struct death *x)
 {
@@ -250,8 +253,8 @@ static struct death *called_exit(struct deaths *d, const struct life *l, const s
 }
 
 /*
- * Returns the newest exit with the same reason as `x`, or the root of its tree if the root also has this reason. For
- * processes whose links are older than the trace.
+ * Returns the newest exit on the node with the same reason as `x`. If the root of that exit's tree has this reason,
+ * too, returns the root. Used for processes whose links are older than the trace.
  */
 static struct death *same_exit(struct deaths *d, const struct death *x)
 {
@@ -299,7 +302,10 @@ static struct death *set_signal_cause(struct deaths *d, struct life *l, struct d
     return x->cause == DEATH_SIGNAL ? survived_exit(d, x->node, by.id) : NULL;
 }
 
-/* Returns true if the call ended `x`: it was for a port that was linked to `x`, or for `x` from another node. */
+/*
+ * Returns true if this call of exit/2 ended `x`. Its target is a port that was linked to `x`, or the call came from
+ * another node and its target is `x`.
+ */
 static bool has_ordered(const struct death_order *o, const struct death *x)
 {
     const bool here = o->node == x->node;
@@ -453,8 +459,8 @@ static struct death_heir heir_of(bool monitor, const struct life *l, const struc
 }
 
 /*
- * Keeps a survivor whose event comes before that of the exit, as different clocks of the nodes can make it. The exit is
- * that of process `id`, or of the process `name` on the node `there`. `reason` NULL: unknown.
+ * Keeps a survivor whose event comes before the event of the exit, because the clocks of nodes differ. The process that
+ * exits is `id`, or the process `name` on the node `there`. `reason` NULL: unknown.
  */
 static void keep_early(struct deaths *d, const struct death_heir *heir, const struct event *e, uint64_t id,
                        struct str name, struct str there, const struct exit_reason *reason)
@@ -478,7 +484,7 @@ static bool early_is_of(const struct death_early *early, const struct death *x)
                            has_name(x, NULL, raw_text(early->there), (struct str){early->name, strlen(early->name)});
 }
 
-/* Adds the survivors of `x` whose events came before. */
+/* Adds the survivors of `x` whose events came before the event of `x`. */
 static void add_early(struct deaths *d, struct death *x)
 {
     const unsigned n = MIN(d->nearly, DEATH_EARLY);
@@ -579,8 +585,8 @@ static void on_linked(struct deaths *d, const struct event *e)
 }
 
 /*
- * Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. If the event of the exit of a process of
- * another node has not come yet, keeps the survivor.
+ * Returns the exit that a 'DOWN' reports. `object` is a pid or {Name, Node}. If the process is on another node and the
+ * event of its exit has not come yet, keeps the survivor and returns NULL.
  */
 static struct death *monitored_exit(struct deaths *d, const struct event *e, const uint8_t *object)
 {
@@ -650,7 +656,7 @@ static void set_again(struct deaths *d, struct death *x, const struct event *e, 
 
 /*
  * Returns the exit that the new process `child` of `by` replaces: the dead process had the same initial function, `by`
- * survived or caused its exit, and no replacement is known yet. If there are several, returns the oldest one.
+ * survived or caused its exit, and its replacement is not known yet. If several exits qualify, returns the oldest one.
  */
 static struct death *replaced_exit(struct deaths *d, const struct life *by, const struct life *child)
 {

@@ -10,8 +10,8 @@
  *   its own    the dead process has called exit/1 or raise/3 with the reason, or the reason has the stack of an error
  *
  * A link that is older than the trace is unknown. So if a process is older than the trace, and exits right after
- * another process with the same reason, and has not called exit/1 or raise/3 itself, its cause is DEATH_SAME. All other
- * causes are DEATH_UNKNOWN; then `away` is the port, or the process of another node, to which the process had a link.
+ * another process with the same reason, and has not called exit/1 or raise/3 itself, its cause is DEATH_SAME. Otherwise
+ * the cause is DEATH_UNKNOWN; `away` is then the port, or the process of another node, to which the process had a link.
  *
  * If several nodes are traced, the exit of a process of another node is found by the number of the process and by the
  * reason. Times of different nodes are compared by their wall clocks.
@@ -96,17 +96,17 @@ struct death_order {
     const struct event_node *node; /* of the caller */
     struct life_exit *call;        /* owned */
 };
-#define DEATH_ORDERS 64 /* only so many calls are kept, the newest ones */
+#define DEATH_ORDERS 64 /* number of the newest calls that are kept */
 
-/* A process that has survived the exit of a process of another node, whose event has not come yet. */
+/* A process that has survived the exit of a process of another node. The event of that exit has not come yet. */
 struct death_early {
-    uint64_t id;                /* of the process that exits; 0: the name is known */
-    char name[256], there[512]; /* the name of that process, and its node; "": none */
+    uint64_t id;                /* of the process that exits; 0: `name` identifies it */
+    char name[256], there[512]; /* the name of the process that exits, and of its node; "": unknown */
     struct death_heir heir;
     int64_t wall_ns;
     struct exit_reason reason; /* of a 'DOWN' */
 };
-#define DEATH_EARLY 64 /* only so many are kept, the newest ones */
+#define DEATH_EARLY 64 /* number of the newest early survivors that are kept */
 
 struct deaths {
     struct lives lives;
@@ -122,7 +122,7 @@ struct deaths {
     void (*done)(void *ctx, struct death *root); /* gets a finished tree, which is freed afterwards */
 };
 
-/* Returns the time of an event, or of another exit, by the clock of the node of the exit `x`. */
+/* Converts the time of an event, or of another exit, to the clock of the node of the exit `x`. */
 int64_t death_time(const struct death *x, const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
 
 void deaths_init(struct deaths *d);

@@ -60,7 +60,7 @@ static int exponent_of(int bucket)
     return abs(bucket) / ETW_STEPS + EXPONENT_LEAST - 1;
 }
 
-/* Returns the absolute value of a number in the bucket: of its bound next to zero if `part` is 0, of the other if 1. */
+/* Returns the absolute value of a number in the bucket. part 0: the bound nearer to zero; part 1: the other bound. */
 static double within_bucket(int bucket, double part)
 {
     return ldexp(ETW_STEPS + abs(bucket) % ETW_STEPS + part, exponent_of(bucket) - 4);

@@ -9,7 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limit for the buckets of one histogram, enough for 128 powers of two. The last bucket also counts further values. */
+/*
+ * Limit for the buckets of one histogram, enough for 128 powers of two. If all are in use, a value that needs another
+ * bucket counts in the next larger one, or in the last one.
+ */
 #define GROUP_BUCKETS_MOST 1024u
 
 /* An integer or a floating-point number. */
@@ -31,7 +34,7 @@ struct group_value {
 };
 
 struct group_sums {
-    uint64_t n, skipped; /* number of added numbers; number of values that were no numbers */
+    uint64_t n, skipped; /* n: numbers that were added; skipped: values that were no numbers */
     int64_t whole;       /* sum of the integers, except for those that would make it overflow */
     long double real;    /* sum of all other numbers; may become infinite */
     bool reals;          /* `real` is used: some number was no integer, or `whole` would have overflowed */

@@ -41,7 +41,7 @@ struct groups {
     struct group other;
     struct table by_key;
     uint64_t unpaired; /* results without their calls, which are not counted */
-    int64_t open;      /* calls whose key depends on the result, and whose result has not come */
+    int64_t open;      /* number of calls whose key depends on a result that has not come yet */
 };
 
 struct groups *groups_new(const struct spec_by *by);
@@ -58,8 +58,7 @@ void group_key_add(struct group_key *key, struct buf *to, const struct event *e,
 
 /*
  * Adds the values of an event to its group, and returns the group. Also counts the event if `counts` is set. `values`
- * has an element for each aggregate. If the key is NULL, uses `other`, as for an event whose key the table does not
- * have.
+ * has an element for each aggregate. A key NULL means `other`, the group of the keys that had no room in the table.
  */
 struct group *groups_event(struct groups *g, const struct group_key *key, bool counts,
                            const struct group_value *values);
@@ -75,8 +74,8 @@ bool group_aggregate(const struct groups *g, const struct group *row, size_t whi
 bool groups_is_duration(const struct groups *g, size_t which);
 /*
  * Returns true if the clause `by` offers the aggregate with this text: count, max(dur), or p99(dur) if the clause has
- * quantiles(dur) or hist(dur). *ret_which is the index of the aggregate; *ret_percent is 0 except for p99() and the
- * like.
+ * quantiles(dur) or hist(dur). *ret_which is the index of the aggregate; for count it is the number of aggregates.
+ * *ret_percent is 0 except for p99() and the like.
  */
 bool groups_offer(const struct spec_by *by, struct str text, size_t *ret_which, unsigned *ret_percent);
 /* Computes the value of the aggregate with this text. Returns false if the row has no value. */

@@ -26,7 +26,7 @@ static const uint8_t *message_of(const struct event *e)
 
 /* The beginning of a message, hashed step by step. */
 struct beginning {
-    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* for each place where a message may be cut: the hash of all before it */
+    uint32_t steps[MESSAGE_MATCH_BYTES + 1]; /* for each place where a message may be cut: hash of the bytes before */
     unsigned nsteps;
     size_t bytes; /* number of bytes hashed */
     uint32_t hash;
@@ -60,7 +60,9 @@ static void begin_string(struct beginning *b, const uint8_t *at)
     begin_put(b, &end, 1);
 }
 
-/* Adds the size of a binary and its captured bytes. If too few bytes were captured, adds only the size and sets `cut`.
+/*
+ * Adds the size of a binary and its captured bytes. If the node cut the binary within the bytes to compare, adds only
+ * the size and sets `cut`.
  */
 static void begin_binary(struct beginning *b, const uint8_t *at)
 {

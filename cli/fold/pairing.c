@@ -112,7 +112,7 @@ struct pairing {
     uint32_t losses[EVENT_NODES]; /* number of loss events of a node that may have lost one end of a span */
     uint32_t torn[EVENT_NODES];   /* number of loss events that may have lost results */
     uint32_t epochs[EVENT_NODES]; /* number of pauses of a node */
-    bool gaps;                    /* calls that may still return were dropped, in some process */
+    bool gaps;                    /* calls that may still return are missing on the stack of some process */
     size_t kept_bytes;
     uint64_t incomplete;
     struct event_call result; /* event.call of the current event */
@@ -510,7 +510,9 @@ void pairing_fate(struct pairing *c, enum call_fate fate)
         c->open[c->last].fate = (uint8_t)fate;
 }
 
-/* Searches from the top of the stack down to the first shown call. All calls below that call were shown before. */
+/*
+ * Searches from the top of the stack down to the first call that is shown. The calls below that call are shown already.
+ */
 void pairing_around(struct pairing *c, const struct event *e,
                     void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
 {

@@ -40,7 +40,7 @@ enum property_type {
 /* A value of a property. The struct has two machine words, so that functions return it in registers. */
 struct typed_value {
     uint8_t type; /* enum property_type */
-    bool of_call; /* `at` is a term of the call that belongs to the event, a result, instead of the event itself */
+    bool of_call; /* the event is a result, and `at` is a term of its call; see typed_of() */
     uint32_t len; /* length of text and name */
     union {
         const uint8_t *at;

@@ -188,7 +188,7 @@ uint32_t request_key_shape(struct request_keys *s, const struct term_env *env, c
     const uint32_t coarse = coarse_get(s, env, at);
     if (coarse == TABLE_NONE)
         return 0;
-    /* Count very wide shapes, and too many variants, under the coarse key: each request could add a key. */
+    /* The coarse key counts very wide shapes and further variants, because otherwise each request could add a key. */
     if (width > WIDTH_MAX || s->items[coarse].variants > KEY_VARIANTS)
         return coarse;
     key_begin_shape(s, env, at);

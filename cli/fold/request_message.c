@@ -128,9 +128,10 @@ static bool read_collected(const struct event *e, const uint8_t *ret[static 3])
 }
 
 /*
- * Reads a callback from the arguments of a function of gen_server: try_handle_call(Cache, Message, From, State) up to
- * OTP 27, try_handle_call(Data, State, Message, From) in OTP 29. Cache and Data contain the callback module. The
- * functions for other callbacks have no From. For the views of requests, the node encodes the arguments as in OTP 27.
+ * Reads a callback from the arguments of a function of gen_server: try_handle_call(Cache, Message, From, State) in
+ * older releases of OTP, try_handle_call(Data, State, Message, From) in newer ones. Cache and Data contain the callback
+ * module. The functions for other callbacks have no From. For the views of requests, the node encodes the arguments in
+ * the older order.
  */
 static void read_gen_server(const struct event *e, struct request_callback *c)
 {
@@ -159,7 +160,7 @@ static bool read_gen_server2(const struct event *e, struct request_callback *c)
     const uint8_t *message = request_argument(e, 0), *data = request_argument(e, 1), *parts[3], *first;
     struct request_message m;
 
-    if (e->arity == 3) /* the function is called when a callback has ended without a reply */
+    if (e->arity == 3) /* gen_server2 calls this function when a callback has ended without a reply */
         return raw_is(e->fun->name, "handle_common_reply");
     if (e->arity != 2 || !raw_is(e->fun->name, "handle_msg"))
         return false;

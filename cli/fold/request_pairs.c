@@ -8,7 +8,7 @@
 
 #define LATE_NS 500000000               /* a request in the queue `late` is finished after this time */
 #define LOOK 16                         /* a search for a server that is not in use looks at this many servers */
-#define LONGEST_NS INT64_C(60000000000) /* a callback without open requests that runs for longer has ended unseen */
+#define LONGEST_NS INT64_C(60000000000) /* a callback counts as ended after this time, if no request is open */
 
 void request_pairs_init(struct request_pairs *p)
 {
@@ -881,7 +881,10 @@ static void note_return(struct request_pairs *p, const struct event *e)
 
 /* ---- events ---- */
 
-/* Counts a loss event. Losses of whole requests (ETW_LOST_REQUEST) do not make other requests uncertain. */
+/*
+ * Counts a loss event. Losses of whole requests (ETW_LOST_REQUEST) only set p->shares, because they do not make other
+ * requests uncertain.
+ */
 static void note_losses(struct request_pairs *p, const struct event *e)
 {
     p->shares[e->node->index] |= e->lost[ETW_LOST_REQUEST] != 0;

@@ -65,8 +65,8 @@ struct request {
     bool postponed;             /* a state machine postponed the request and then began it again */
     bool down;                  /* the caller received a 'DOWN' of the server */
     bool given_up;              /* the request was removed, because too many requests were open */
-    bool blind;      /* events were lost while the request waited, so the server may have run other callbacks */
-    bool unseen;     /* no callback of the server was seen before this one, so an unseen one may have run until then */
+    bool blind;      /* events were lost or left out while the request waited, so other callbacks may have run */
+    bool unseen;     /* no callback of the server was seen before this one; one may have run unseen until then */
     bool torn;       /* events were lost, so a state machine may have begun the request again unseen */
     bool task;       /* a process of its own runs the request, without a callback */
     bool told_begun; /* p->begun() was called */

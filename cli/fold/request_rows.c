@@ -54,7 +54,7 @@ static struct request_row *row_get(struct request_rows *s, struct request_row ke
             return r;
     }
     if (s->n >= REQUEST_ROWS && key.label)
-        return row_get(s, (struct request_row){0}); /* shape 0: other requests */
+        return row_get(s, (struct request_row){0}); /* the row that all further keys share */
     s->items = mem_grow(s->items, &s->cap, s->n + 1, sizeof(*s->items));
     s->items[s->n] = key;
     s->items[s->n].oldest_ns = -1;
@@ -165,7 +165,7 @@ static bool row_is_empty(const struct request_row *r)
     return !r->calls && !r->timed_out && !r->waited.timed;
 }
 
-/* Moves the figures of a row to another row, because a coarse shape has replaced the shape of `from`. */
+/* Adds the figures of `from` to another row and empties `from`, because a coarse shape has replaced its shape. */
 static void row_merge(struct request_row *to, struct request_row *from)
 {
     to->elixir |= from->elixir;
@@ -266,7 +266,7 @@ void request_rows_open(struct request_rows *s)
         if (r->settled || !request_is_shown(s, r))
             continue;
         const int64_t age = add_open(s, row_of(s, r), r);
-        if (age > oldest && r->server != REQUEST_NONE) { /* there is no server if too many servers are known */
+        if (age > oldest && r->server != REQUEST_NONE) { /* there is no server if too many servers are followed */
             oldest = age;
             s->oldest = r;
         }

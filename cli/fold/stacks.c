@@ -26,8 +26,8 @@ struct done {
 };
 
 /*
- * A process with its open and ended calls. Ended calls are added to the tree only when the outermost call around them
- * ends, because a filter on durations shows a call after the calls inside of it.
+ * A process with its open and ended calls. Ended calls wait until the outermost call around them ends, or until too
+ * many wait, because a filter on durations shows a call after the calls inside of it.
  */
 struct stack_process {
     uint64_t tracee;
@@ -222,7 +222,10 @@ static uint64_t own_ns(const struct done *d)
     return took - MIN(took, d->frame.inner_ns);
 }
 
-/* Adds the ended calls of a process to the tree, each call below the calls around it. Those may still be open. */
+/*
+ * Adds the ended calls of a process to the tree, each below the calls around it. Calls around it that are still open
+ * get a tree node already.
+ */
 static void settle_process(struct stacks *s, struct stack_process *p)
 {
     uint32_t open[DEPTH], outer[DEPTH], nodes[DEPTH], depth = 0;
@@ -276,7 +279,7 @@ void stacks_settle(struct stacks *s)
     s->top = s->by_node && s->nodes[0].child == 1 && !s->nodes[1].sibling;
 }
 
-/* Drops the open calls of a process at this depth and deeper, because their results were lost. */
+/* Drops the open calls of a process at this depth and deeper, because their results will not come. */
 static void drop_frames(struct stacks *s, struct stack_process *p, uint32_t depth)
 {
     if (!p->nframes || p->frames[p->nframes - 1].depth < depth)
@@ -363,8 +366,10 @@ static void add_trace(struct stacks *s, const struct event *e)
     s->traces = true;
 }
 
-/* Removes the open calls of an endless function in all processes of the node. Otherwise they would pile up above later
- * calls. */
+/*
+ * Removes the open calls of an endless function in all processes of the node. Otherwise later calls would appear inside
+ * of them.
+ */
 static void close_endless(struct stacks *s, const struct event *e, const struct mfa *m)
 {
     uint32_t key = key_of_mfa(s, m);

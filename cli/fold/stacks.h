@@ -2,9 +2,9 @@
 /*
  * Folds calls by stack: a tree of functions with their counts and own times.
  *
- * The tree is built from calls and their results. If events have stack traces, it is built only from the traces, and
- * each trace counts once. Bounded: after STACKS_MAX nodes, a new function is counted in the node that would be its
- * parent.
+ * The tree is built from calls and their results. If events have stack traces, it is built only from the traces. Each
+ * trace counts once; the trace of a sample counts event.weight times. Bounded: after STACKS_MAX nodes, a new function
+ * is counted in the node that would be its parent.
  */
 #ifndef ETRACE_STACKS_H
 #define ETRACE_STACKS_H
