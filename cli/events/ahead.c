@@ -25,7 +25,7 @@ struct ahead {
     pthread_mutex_t lock; /* guards all members below, but not the content of the slots */
     pthread_cond_t changed;
     uint64_t put, taken; /* number of slots that the thread has filled, and that the reader has taken */
-    size_t bytes;        /* bytes of the items in filled slots */
+    size_t bytes;        /* bytes of the items in the slots that the reader may use */
     bool stop, over;     /* stop: the thread has to end; over: the thread has ended */
     /* The reader may use all filled slots and the slot that it took last. The thread may use the other slots. */
     struct slot slots[AHEAD_ITEMS];
@@ -112,7 +112,7 @@ static void wake_thread(struct ahead *a)
         pthread_cond_signal(&a->changed);
 }
 
-/* Empties the slot that the reader took last. */
+/* Empties the slot that the reader took last, and wakes the thread if there is room. */
 static void give_back(struct ahead *a)
 {
     struct slot *last = slot_of(a, a->taken - 1);

@@ -10,8 +10,10 @@
 
 #include "../erlang/term_wire.h"
 
-/* The module and name of a function, formatted once. Functions are interned: equal names have equal pointers while the
- * program runs. */
+/*
+ * The module and name of a function, formatted once. Functions are interned: in one table (struct funs), equal names
+ * have equal pointers until the table is released.
+ */
 struct fun {
     uint32_t hash, serial;   /* serial: 0, 1, 2, ... in the order of appearance */
     struct raw module, name; /* unescaped, converted to valid UTF-8 */
@@ -82,8 +84,8 @@ struct event {
     uint32_t bytes; /* bytes of the frame */
     int64_t mono_ns, wall_ns;
     /*
-     * The number (1, 2, ...) of the event among those that the VM produced. An event of etrace's own has the number of
-     * the last event before it. The pipeline sets the number.
+     * The number (1, 2, ...) of the event among the events of the VM that the pipeline has received. An event of
+     * etrace's own has the number of the last such event before it. The pipeline sets the number.
      */
     uint64_t number;
     uint64_t began; /* tick at which the event happened, if the node sent it later; otherwise 0 */

@@ -5,7 +5,7 @@
  * Functions are interned and never dropped, because folded views use them as keys. A limit on their bytes protects
  * against a node that invents names. The number of processes is unbounded, so their table drops old entries: it has two
  * halves, and a full young half replaces the old half. A struct tracee is valid until the next tracees_at() for the
- * same node.
+ * same table.
  */
 #ifndef ETRACE_NAMES_H
 #define ETRACE_NAMES_H

@@ -43,7 +43,7 @@ bool notice_times(const struct event *e, struct notice_times *ret);
 /* A notice about the budget of the trace (--overhead). */
 struct notice_overhead {
     int64_t functions;    /* number of functions that are only counted; 0: this is the notice at the end of the trace */
-    int64_t taken, limit; /* the share of time that tracing took, and its limit, in hundredths of a percent */
+    int64_t taken, limit; /* in hundredths of a percent: the share of time that tracing took; its limit */
     int64_t calls;    /* calls per second of the busiest function; in the notice at the end: calls that were rejected */
     int64_t untraced; /* in the notice at the end: calls that made no event because of the budget; -1: unknown */
     bool estimated;   /* `untraced` is an estimate */

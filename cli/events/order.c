@@ -69,7 +69,7 @@ struct order {
     size_t queued;
     bool ending, failed;
     uint64_t where;
-    int64_t first_key, first_ns; /* the first traced event: its time in the order, and when it happened; or INT64_MIN */
+    int64_t first_key, first_ns; /* first traced event: its time in the order; when it happened; INT64_MIN: none yet */
     uint64_t greetings;          /* number of greetings that came out */
     bool greets;                 /* restored greetings still have to come out */
     struct event greeting;

@@ -452,7 +452,10 @@ static bool raise_version(int fd, const struct recfile *f)
     return good;
 }
 
-/* Returns the offset at which the last whole block of a recording ends. On failure returns -1 and sets *e. */
+/*
+ * Returns the offset at which the last whole block of a recording ends. Also raises the version in the header
+ * (raise_version()). On failure returns -1 and sets *e.
+ */
 static off_t recfile_whole(int fd, const char *path, struct err *e)
 {
     int copy = dup(fd);

@@ -8,7 +8,7 @@
 #include "order.h"
 #include "recfile.h"
 
-/* Level 1 takes 30 ns for a small call. Lower levels make larger files; levels 2 to 5 make no smaller files. */
+/* Lower levels make larger files; levels 2 to 5 make no smaller files. */
 #define LEVEL 1
 #define ITEMS_MAX 65536 /* limit for the places of items that are kept for each node */
 #define INDEX_MAX ((ETW_MAX_BLOCK - sizeof(struct etw_index_end)) / sizeof(struct etw_index))
@@ -127,7 +127,10 @@ static void add_index(struct recpack *p, const struct etw_checkpoint *c)
     p->index[p->nindex++] = (struct etw_index){.back = p->at, .newest = c->newest};
 }
 
-/* Completes the header of a checkpoint. Returns the bytes of the completed block, which are in p->block. */
+/*
+ * Completes the header of a checkpoint and adds the checkpoint to the index. Returns the completed bytes, which are in
+ * p->block. Returns `bytes` unchanged if they are too short.
+ */
 static const char *complete_checkpoint(struct recpack *p, struct etw_block *b, const char *bytes)
 {
     struct etw_checkpoint c;

@@ -83,7 +83,10 @@ static void add_place(struct recseek *s, uint64_t at)
     s->places[s->count++] = at;
 }
 
-/* Reads the index of the last run. Returns the offset where this run begins, or 0 if there is no index. */
+/*
+ * Reads the index of the last run, and adds its checkpoints to s->places. Returns the offset where this run begins, or
+ * 0 if there is no index.
+ */
 static uint64_t read_index(struct recseek *s)
 {
     const uint64_t tail = sizeof(struct etw_index_end) + sizeof(struct etw_block) + sizeof(struct etw_footer);
@@ -130,7 +133,7 @@ void recseek_open(struct recseek *s, int fd, uint64_t begin)
     *s = (struct recseek){.fd = fd, .begin = begin, .size = fstat(fd, &st) ? 0 : (uint64_t)st.st_size};
 }
 
-/* Finds the checkpoints, once. A caller that knows the offset of its checkpoint does not need this. */
+/* Sets s->places, once. A caller that knows the offset of its checkpoint does not need this. */
 static void find_places(struct recseek *s)
 {
     if (!s->found && read_index(s) != s->begin)

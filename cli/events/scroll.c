@@ -300,7 +300,7 @@ static bool end_run(struct scroll *s, unsigned index, struct err *e)
 
 void scroll_end_runs(struct scroll *s)
 {
-    struct err e; /* whoever passed these events to a pipeline as well gets its error there */
+    struct err e; /* ignored: the pipeline of the same batches reports the error */
 
     for (unsigned i = 0; i < EVENT_NODES; i++)
         if (s->nodes[i])
@@ -310,7 +310,7 @@ void scroll_end_runs(struct scroll *s)
 void scroll_note(struct scroll *s, unsigned node, struct str bytes)
 {
     struct etw_note note;
-    struct err e; /* as above */
+    struct err e; /* ignored, as in scroll_end_runs() */
 
     if (node >= EVENT_NODES || bytes.len < sizeof(note))
         return;

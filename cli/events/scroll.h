@@ -18,7 +18,10 @@ struct scroll;
 
 struct scroll *scroll_new(size_t max_bytes);
 void scroll_free(struct scroll *s); /* free its readers first */
-/* Forgets the events before `end`, a position from scroll_end(). Readers continue normally. */
+/*
+ * Forgets the events before `end`, a position from scroll_end(), and resets the count of dropped events. Readers
+ * continue normally.
+ */
 void scroll_clear(struct scroll *s, uint64_t end);
 
 /*
@@ -33,7 +36,7 @@ bool scroll_records(const struct scroll *s, unsigned node);
 
 struct scroll_snapshots {
     bool going;       /* a node has begun a snapshot and not ended it */
-    uint64_t begun;   /* number of snapshots that all nodes have begun */
+    uint64_t begun;   /* sum of the snapshots that the nodes have begun */
     int64_t reach_us; /* how far back the snapshots of all nodes reach; -1: no node has overwritten any events */
 };
 void scroll_snapshots(const struct scroll *s, struct scroll_snapshots *ret);
@@ -46,10 +49,10 @@ uint64_t scroll_begun(const struct scroll *s, unsigned node); /* returns the num
 bool scroll_batch(struct scroll *s, unsigned node, struct str bytes, struct err *e);
 /*
  * Adds a note about a node, in the format of recordings (struct etw_note and a text). If the note says that the node is
- * down, adds the events first that waited for those of other threads.
+ * down, first adds the events that still waited for events of other threads.
  */
 void scroll_note(struct scroll *s, unsigned node, struct str bytes);
-/* Does the same for all nodes; call it when no node sends batches any more. */
+/* Adds the waiting events of all nodes. Call it when no node sends batches any more. */
 void scroll_end_runs(struct scroll *s);
 /* Registers a request. `bytes` come from recfile_spec_add(). */
 void scroll_specs(struct scroll *s, uint64_t mark, struct str bytes);

@@ -283,7 +283,10 @@ bool scroll_overwrite_oldest(struct source *reader, struct source_item *ret)
 
 /* ---- reading ---- */
 
-/* Makes the reader give the request in force next. For the reader's start, and after pieces were dropped. */
+/*
+ * Makes the reader return the request in `specs` before the next piece; NULL: none. Called when the reader starts, and
+ * after pieces were dropped.
+ */
 static void queue_specs(struct reader *r, const struct scroll_piece *specs)
 {
     buf_clear(&r->specs);

@@ -13,8 +13,10 @@ enum source_type {
     SOURCE_SPECS,  /* bytes: the request (recfile.h) */
     SOURCE_FOOTER, /* bytes: struct etw_footer, the totals at the end of the recording */
     SOURCE_NOTE,   /* bytes: struct etw_note and a text */
-    /* The header of a checkpoint, and the state of each node in it. Only recfile_seek() makes them come, as first
-       items. */
+    /*
+     * The header of a checkpoint, and the state of each node in it. They come only after recfile_seek() or
+     * recfile_seek_place(), before all other items.
+     */
     SOURCE_CHECKPOINT,
     SOURCE_STATE,
 };
