@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints numbers: integers of any size, floats with the fewest digits that read back to the same value, durations. */
+/*
+ * Prints numbers: integers (only the size of one with more than 1700 bytes), floats with the fewest digits that read
+ * back to the same value, durations.
+ */
 #ifndef ETRACE_NUMBER_H
 #define ETRACE_NUMBER_H
 

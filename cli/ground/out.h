@@ -80,8 +80,8 @@ void out_take(struct out *o, struct buf *b); /* like out_write(), but swaps buff
 void out_settle(struct out *o);
 
 /*
- * Returns the number of unwritten bytes. If there are more than `enough`, the descriptor of out_fd() becomes readable
- * after the next write.
+ * Returns the number of unwritten bytes; 0 after an error, or while out_begin() is awaited. If there are more than
+ * `enough`, the descriptor of out_fd() becomes readable after the next write.
  */
 size_t out_backlog(struct out *o, size_t enough);
 /*

@@ -162,7 +162,7 @@ static bool terminal_has(short events)
     return poll(&p, 1, 0) > 0 && p.revents & events;
 }
 
-/* The terminal is readable: without bytes, it is gone. A signal or another reader may have been faster. */
+/* Reads the keys. If a readable terminal has no bytes, it is gone, unless a signal or another reader came first. */
 static void on_bytes(void *owner UNUSED)
 {
     const ssize_t n = read(screen.in, screen.keys + screen.n, sizeof(screen.keys) - screen.n);
@@ -179,7 +179,7 @@ static void on_bytes(void *owner UNUSED)
     pressed(screen.data, KEY_END);
 }
 
-/* The rest of a sequence may have come while the loop served something else. */
+/* Ends the wait for the rest of a sequence. The rest may have come while the loop served something else. */
 static void on_no_rest(void *owner)
 {
     if (terminal_has(POLLIN))
