@@ -41,7 +41,10 @@ void asserts_end(struct asserts *a, struct groups *const *tables, size_t n);
  */
 bool asserts_fit(const struct where *const *conditions, size_t n, const struct spec_by *const *clauses, size_t nclauses,
                  struct err *e);
-/* Returns the number of events in `other` rows, which are not tested; 0 if no condition on rows is left to decide. */
+/*
+ * Returns the number of events in `other` rows, which are not tested. Returns 0 if neither --fail-on nor an unmet
+ * --expect has a condition on rows.
+ */
 uint64_t asserts_unjudged(const struct asserts *a);
 
 /*

@@ -3,7 +3,7 @@
 
 #define CHECKPOINT_BYTES ((size_t)4 << 20)
 #define CHECKPOINT_ITEMS 8192
-#define APART 32 /* checkpoints take at most 1/APART of a recording */
+#define APART 32 /* checkpoints take at most 1/APART of a recording, unless its batches are very small */
 
 void checkpoints_init(struct checkpoints *c, bool records, size_t apart)
 {

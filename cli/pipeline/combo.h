@@ -21,14 +21,17 @@ struct combos;
 
 /*
  * struct combos owns the combined specs. They live until combos_free(), because open calls point to them. The parts of
- * the combined specs must live as long.
+ * the combined specs must live as long. If too many exist, combos_get() returns the spec of answers[0].
  */
 struct combos *combos_new(void);
 void combos_free(struct combos *c);
 
 const struct spec *combos_get(struct combos *c, const struct answer *answers, size_t n);
 
-/* Returns the combined spec of the parts of `s` for which `keep` is true: keep[i] is for part i. */
+/*
+ * Returns the combined spec of the parts of `s` for which `keep` is true: keep[i] is for part i. Returns `s` if no part
+ * is kept.
+ */
 const struct spec *combos_narrow(struct combos *c, const struct spec *s, const bool *keep);
 
 /*

@@ -4,8 +4,9 @@
  *
  * Conditions on the result of a call (dur, ret, class, reason) are unknown when the call begins. If no other condition
  * fails, the verdict for the call is FILTER_LATER, and the pipeline filters again when the result arrives. If a grep
- * matches the line of a call or of its result, both events are shown. An inverted grep tests only the line of the call,
- * so the call need not wait for its result; if the line matches, both events are hidden.
+ * matches the line of a call or of its result, both events are shown. An inverted grep does not make a call wait: if
+ * the grep matches the line of the call, both events are hidden. If another condition makes the call wait, the inverted
+ * grep also tests the line of the result.
  */
 #ifndef ETRACE_FILTER_H
 #define ETRACE_FILTER_H

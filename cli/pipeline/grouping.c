@@ -340,9 +340,8 @@ static void sums_of_row(struct group_sums *s, const struct by_aggregate *a, size
 }
 
 /*
- * Completes the event that stands for the events of a row. `what` says what the key's term `term`, which may be NULL,
- * is: the kind of the events, or what a match specification has collected. The event has the process of the row
- * already.
+ * Completes the event that stands for the events of a row; its process is set already. `term` is a term of the row's
+ * key; NULL: none. `what` says whether the term is the kind of the events or was collected by a match specification.
  */
 static void complete_row_event(struct grouping *g, uint32_t what, const uint8_t *term, struct event *e)
 {

@@ -108,7 +108,8 @@ enum pipeline_status pipeline_note(struct pipeline *p, unsigned node, struct str
 
 /*
  * Promises that no later event of the node is older than these times; INT64_MAX promises that the node sends nothing
- * more. Processes the events of other nodes that waited for this node.
+ * more. Processes the events of other nodes that waited for this node. Stops the checkpoints of recordings, because
+ * recordings do not contain these promises.
  */
 enum pipeline_status pipeline_passed(struct pipeline *p, unsigned node, int64_t mono, int64_t wall, struct err *e);
 
@@ -121,7 +122,7 @@ void pipeline_specs(struct pipeline *p, unsigned node, struct str bytes);
 /* Adds an item of a source. */
 enum pipeline_status pipeline_item(struct pipeline *p, const struct source_item *item, struct err *e);
 
-/* Returns true if a view waits for time to pass on the nodes, and needs no events for this. */
+/* Returns true if a view may show something as soon as time has passed on the nodes, even without new events. */
 bool pipeline_waits(const struct pipeline *p);
 
 /* Passes the pending output of all views to their output functions. Call it when no input is available. */

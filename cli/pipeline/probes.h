@@ -42,7 +42,7 @@ bool probes_unasked(const struct probes *p, const struct event *e);
  * are valid until the next event. `s` may be NULL.
  */
 void probes_unpack(struct probes *p, const struct spec *s, struct event *e);
-/* Sets these fields of the event from `at`, a term that the match specification of `s` has collected. */
+/* Sets the same members of the event from `at`, a term that the match specification of `s` has collected. */
 void probes_collected(const struct spec *s, struct event *e, const uint8_t *at);
 
 /*

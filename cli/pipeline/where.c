@@ -207,7 +207,7 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
 
 enum match { MATCH_NO, MATCH_UNKNOWN, MATCH_YES };
 
-/* MIN() itself would evaluate a nested match twice, so a pattern with n levels would take up to 2^n matches. */
+/* Returns the match of two parts of a pattern, which must both match. */
 static enum match match_both(enum match a, enum match b)
 {
     return MIN(a, b);
@@ -350,7 +350,10 @@ static enum match match_pattern(struct wheres *w, term_t pattern, struct value v
 
 static struct value eval_test(struct wheres *w, const struct where *x, const struct event *e);
 
-/* Evaluates an operand of another expression. If the value is undecided, the other expression is undecided, too. */
+/*
+ * Evaluates an operand of another expression. Clears `never`, because the other expression, such as `not`, can be true
+ * even if the operand cannot.
+ */
 static struct value eval_value(struct wheres *w, const struct where *x, const struct event *e)
 {
     struct value v = eval_test(w, x, e);
