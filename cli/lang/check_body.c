@@ -66,7 +66,10 @@ static bool check_probe_kind(struct check *k, const struct action_row *row, cons
     return diag_note(k->c, row->places & PLACE_BODY_SEND ? "it is only for calls and sends" : "it is only for calls");
 }
 
-/* Rejects a repeated action. An action whose arguments may differ may be repeated. */
+/*
+ * Rejects a repeated action. Only msg() and actions that have an effect and arguments, such as enable(), may be
+ * repeated.
+ */
 static bool check_not_repeated(struct body *s, enum action action, const struct ast *n)
 {
     const struct action_row *row = action_row(action);
@@ -88,7 +91,7 @@ static bool check_not_repeated(struct body *s, enum action action, const struct 
     return true;
 }
 
-/* args(1,3) */
+/* Checks args(1,3): each number must be the position of an argument. */
 static bool check_project(struct body *s, const struct ast *n)
 {
     const struct ast_clause *cl = s->cl;
@@ -248,7 +251,7 @@ static bool check_body_one(struct body *s, struct ast *n, enum action action)
     return true;
 }
 
-/* dbg's short names and the actions that they stand for */
+/* Short names of dbg, and the actions that they stand for. */
 static const struct {
     const char *word;
     enum action means[2];

@@ -67,7 +67,7 @@ static struct ast *check_map(struct check *k, struct ast *n)
     return check_keys_differ(k, out, n) ? out : NULL;
 }
 
-/* "GET " <> rest */
+/* Checks "GET " <> rest, and returns it as the binary pattern <<"GET ", rest/binary>>. */
 static struct ast *check_bincat(struct check *k, struct ast *n)
 {
     struct ast *bin = check_new(k, A_BIN, n), *first = check_new(k, A_SEG, n->items[0]);

@@ -268,7 +268,7 @@ void lang_print_where(const struct where *w, struct buf *b)
     case WHERE_AGGREGATE:
         buf_str(b, w->name);
         break;
-    case WHERE_MATCH: { /* a list with one element is printed as `property = pattern` */
+    case WHERE_MATCH: { /* a list with one element is printed without its brackets */
         const bool one = w->items[0]->type == WHERE_LIST && w->items[0]->count == 1 && w->constant->count == 1;
         lang_print_where(one ? w->items[0]->items[0] : w->items[0], b);
         buf_puts(b, " matches ");

@@ -5,14 +5,14 @@
 
 #include "../erlang/wire_order.h"
 
-/* A call of a function that has an entry in the table `functions`. */
+/* A call of a function that has an entry in the table `rows`. */
 struct guard_call {
     struct arena *arena;
     enum fn fn;
     const struct value *a;
     size_t n;
     struct raw node; /* the name of the event's node; empty if it is unknown */
-    int row;         /* the member `row` of the entry; apply() takes it for classes, an order, a tag, … */
+    int row;         /* the entry's `row`; its meaning depends on apply(): classes, an order, a tag, … */
 };
 
 static bool is_int(struct value v)

@@ -10,7 +10,10 @@
 #include "functions.h"
 #include "value.h"
 
-/* Returns true if the function can be evaluated: it has arguments, and its result depends on nothing else. */
+/*
+ * Returns true if guard_apply() can evaluate the function: it has arguments, and its result depends only on them and on
+ * the name of the node.
+ */
 bool guard_has(enum fn fn);
 
 /* Applies a function for which guard_has() is true. `node` is the name of the event's node; it is empty if unknown. */

@@ -294,7 +294,7 @@ static bool char_token(struct lexer *l)
     return add_literal(l, begin, (struct token){.value = term_int(l->c->arena, (int64_t)(q.points[0] & ~QUOTED_BYTE))});
 }
 
-/* :name, :"quoted", :+ */
+/* Reads an atom of Elixir: :name, :"quoted" or :+. */
 static bool elixir_atom(struct lexer *l)
 {
     static const char operators[] = "+-*/<>=!&|^~.@";
@@ -378,7 +378,10 @@ static bool report_regex(struct lexer *l, size_t begin)
     return diag_note(l->c, "use it after 'where', as in text =~ ~r/…/");
 }
 
-/* Reads the pattern after =~ and !~: "pcre" with only \" unescaped, or ~/pcre/. */
+/*
+ * Reads the pattern after =~ and !~: "pcre", ~/pcre/ or ~r/pcre/. Removes only the backslash before the closing
+ * character.
+ */
 static bool regex_token(struct lexer *l)
 {
     struct str text = l->c->text;

@@ -103,7 +103,7 @@ bool lex_term(struct comp *c, bool open, struct tokens *ret);
 
 /* Skips blanks, empty lines, comments of either surface and stray full stops before a probe. */
 size_t lex_skip(struct str text, size_t pos);
-size_t lex_skip_space(struct str text, size_t pos); /* without full stops */
+size_t lex_skip_space(struct str text, size_t pos); /* like lex_skip(), but skips no full stop */
 
 size_t lex_word(struct str text, size_t pos, bool elixir); /* returns the length of the unquoted word, or 0 */
 

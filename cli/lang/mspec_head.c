@@ -15,7 +15,10 @@ enum step { STEP_ROOT, STEP_ITEM, STEP_TAIL, STEP_ELEMENT, STEP_VALUE };
 struct path {
     const struct path *up;
     enum step step;
-    /* Of an element: its number, from 0 in a list, from 1 in a tuple. Of a tail: the number of elements before it. */
+    /*
+     * STEP_ITEM: the number of the element, from 0. STEP_ELEMENT: the same, from 1. STEP_TAIL: the number of elements
+     * before the tail.
+     */
     size_t index;
     term_t key; /* STEP_VALUE: the key of the map */
 };
@@ -471,7 +474,7 @@ static term_t head_pattern(struct mclause *m, const struct ast *n, const struct 
     return ast_term(m->a, n, items, tail);
 }
 
-/* Reserves the numbers of the '$N' that the user wrote in the head. */
+/* Reserves the numbers of the '$N' that the user wrote in the head, and binds each '$N' to itself. */
 static void take_numbers(struct mclause *m, const struct ast *n)
 {
     const int v = n->type == A_LIT ? spec_variable(n->value) : -1;

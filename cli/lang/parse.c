@@ -579,7 +579,7 @@ static bool parse_call_probe(struct parser *p, struct ast_probe *probe)
     return parse_clauses_from(p, probe, cl) && parse_end(p, probe);
 }
 
-/* @event(…) */
+/* Parses @event(…). */
 static bool parse_event(struct parser *p, struct ast_probe *probe)
 {
     struct ast_clause cl = {0};
@@ -602,7 +602,7 @@ static bool parse_event(struct parser *p, struct ast_probe *probe)
     return parse_end(p, probe);
 }
 
-/* send(…), recv(…) */
+/* Parses send(…) and recv(…). */
 static bool parse_message(struct parser *p, struct ast_probe *probe)
 {
     bool fun = false;
@@ -616,7 +616,7 @@ static bool parse_message(struct parser *p, struct ast_probe *probe)
     return parse_fun(p, probe, &fun) && (fun || parse_clauses(p, probe)) && parse_end(p, probe);
 }
 
-/* To ! Msg */
+/* Parses To ! Msg. Reports a text that is no probe at all. */
 static bool parse_arrow(struct parser *p, struct ast_probe *probe)
 {
     struct comp *c = p->c;

@@ -49,7 +49,7 @@ static void select_name(struct parser *p, struct sel_name *ret)
     }
 }
 
-/* Parses an atom, a glob or `_`. In Erlang a variable selects everything, too, as in redbug. */
+/* Parses an atom, a glob, a regular expression or `_`. A variable of Erlang selects everything, too, as in redbug. */
 static bool select_function(struct parser *p, bool elixir, struct sel_name *ret)
 {
     const struct token *t = tok(p);
