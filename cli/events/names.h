@@ -40,7 +40,7 @@ const struct fun *funs_get(struct funs *f, struct raw module, struct raw name);
  */
 void funs_save(const struct funs *f, struct buf *to);
 bool funs_load(struct funs *f, struct state_in *in, const struct fun ***ret, size_t *ret_count);
-/* Append Mod.fun or :mod.fun, and Mod or :mod, in Elixir syntax. */
+/* Append a module (Mod or :mod) or a function (Mod.fun or :mod.fun) in Elixir syntax. */
 void module_elixir(struct buf *to, struct raw module);
 void fun_elixir(struct buf *to, struct raw module, struct raw name);
 

@@ -30,9 +30,7 @@ enum recgrow_news {
 bool recgrow_open(struct recgrow *g, const char *path, struct err *e);
 void recgrow_close(struct recgrow *g);
 
-/*
- * Reads headers of the blocks that came since the last call, as many as take a moment. Returns what has changed.
- */
+/* Reads headers of the blocks that came since the last call, but only a limited number. Returns what has changed. */
 enum recgrow_news recgrow_look(struct recgrow *g);
 
 static inline uint64_t recgrow_whole(const struct recgrow *g)

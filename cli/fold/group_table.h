@@ -40,7 +40,7 @@ struct groups {
     size_t n, cap, bytes;
     struct group other;
     struct table by_key;
-    uint64_t unpaired; /* results without their calls, which are not counted */
+    uint64_t unpaired; /* number of results that were not counted, because their calls are unknown */
     int64_t open;      /* number of calls whose key depends on a result that has not come yet */
 };
 

@@ -131,13 +131,15 @@ static uint32_t name_hash(const char *name, uint8_t len)
     return hash_text(HASH_BEGIN, (struct str){name, len});
 }
 
-/* Returns the bucket of messages with this hash to `to`, which is a process or the hash of a name. */
+/* Returns the bucket of messages with this hash whose receiver is `to`: a process, or the hash of a name. */
 static uint32_t bucket_to(uint32_t hash, unsigned node, uint64_t to)
 {
     return hash_u64((uint64_t)hash_tracee(to, node) << 32 | hash) % BUCKETS;
 }
 
-/* Returns the bucket of messages with this hash from a process to another one, or to names and aliases if `to` is 0. */
+/*
+ * Returns the bucket of messages with this hash from the process `from`. `to` is the receiver; 0: a name or an alias.
+ */
 static uint32_t bucket_from(uint32_t hash, unsigned node, uint64_t from, uint64_t to)
 {
     return hash_u64((uint64_t)(hash_tracee(from, node) * 31u ^ hash_u64(to)) << 32 | hash) % BUCKETS;

@@ -21,7 +21,10 @@ struct request_row {
     uint64_t timed_out, late, down;
     struct stat waited, worked, reply;
     struct request_wait longest; /* the longest wait that is over; ns 0: none */
-    /* The requests without a reply at the last request_rows_open(); open_timed: the caller has stopped waiting. */
+    /*
+     * The requests without a reply at the last request_rows_open(). open_timed: those whose caller has stopped waiting,
+     * also if they count in `uncertain`.
+     */
     uint64_t open, open_timed;
     /* Requests that may have ended unseen, because events were lost. `open` does not count these requests. */
     uint64_t uncertain;

@@ -14,7 +14,7 @@
 #include "mem.h"
 #include "thread.h"
 
-#define PIPE_BYTES (1 << 20) /* size of the pipe to a reader; in a larger pipe than the default writing costs half */
+#define PIPE_BYTES (1 << 20) /* size of the pipe to a reader; with the default size, writing costs twice as much */
 #define KEPT (512 << 10) /* a buffer that a slow reader made larger than this is freed when it is no longer needed */
 #define FDS_MOST 1024    /* is_ours() checks descriptors below this; etrace never opens more */
 /*

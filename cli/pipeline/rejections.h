@@ -4,8 +4,8 @@
  * shows nothing can then say why.
  *
  * The filter notes each rejected event. If a condition compares a number with a constant, the nearest number is kept,
- * otherwise the line of the first event. Nothing is noted after an event has passed, so a filter that shows events pays
- * for one test.
+ * otherwise the line of the first event. After an event has passed, nothing is noted, and a rejected event costs only
+ * the test of `passed`.
  */
 #ifndef ETRACE_REJECTIONS_H
 #define ETRACE_REJECTIONS_H
