@@ -49,8 +49,8 @@ void ctx_progress_end(struct ctx *c)
 }
 
 /*
- * Writes the line with one write, so that lines of several processes do not mix. Does not write after ctx_keep(), which
- * keeps the line, or if c->talk() takes it.
+ * Writes the line with one write, so that lines of several processes do not mix. While ctx_keep() is on, keeps the line
+ * instead. If `talk` is set, passes the line to it instead.
  */
 static void say_line(struct ctx *c, struct buf *line)
 {

@@ -19,7 +19,7 @@ struct ctx {
     struct talk words;
     struct loop_fd words_fd; /* watched by the loop while `words` has unwritten text */
     bool color_talk;
-    void (*talk)(void *data, struct str lines); /* takes the messages instead of standard error, unless NULL */
+    void (*talk)(void *data, struct str lines); /* if not NULL, gets the messages instead of standard error */
     void *talk_data;
     bool begun;      /* ctx_begin() has begun a line that is not complete */
     bool shown;      /* the begun line is on the screen already */

@@ -209,8 +209,9 @@ unsigned exprs_flags_by_roots(const struct spec *s)
 }
 
 /*
- * Checks the roots. The node has one set of flags for each process, so a flag is set either by calls of roots or on all
- * processes. If there are roots, options must not choose what processes inherit.
+ * Checks the expressions that use roots. All of them must have the same roots. No other expression may trace calls, or
+ * need a trace flag that roots set and clear, because a process has only one set of trace flags. Options must not
+ * choose what processes inherit.
  */
 static bool insides_fit(const struct exprs *p, const struct what_opts *what, struct err *e)
 {

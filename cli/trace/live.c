@@ -65,7 +65,7 @@ bool live_has_begun(const struct live *l)
     return l->begun_at >= 0;
 }
 
-#define NOTHING_MS 10000 /* how long a user waits for the first event until a message says how to learn the reason */
+#define NOTHING_MS 10000 /* time without an event after which a message explains the silence */
 
 /* Returns true if a terminal shows each event as it comes, and no command, table or recorder explains a silence. */
 static bool user_waits(const struct live *l)

@@ -105,8 +105,8 @@ void live_on_refused(void *data, struct peer *p, const struct err *e)
 }
 
 /*
- * Prints what will be traced. A single node has one line, which live_on_armed() completes. Several nodes have a line
- * each, and one more line for all of them.
+ * Says what will be traced. The line of a single node begins here, and live_on_armed() completes it. With several
+ * nodes, live_on_armed() prints the line of each node, and live_move() a line for all of them.
  */
 void live_on_chosen(void *data, struct peer *p, const struct arm_result *result)
 {

@@ -54,7 +54,7 @@ struct live {
     enum live_state state;
     struct arena arena;
     struct texts texts;  /* the expressions as text */
-    struct texts wheres; /* the filters, followed by the assertions */
+    struct texts wheres; /* the filters, then the assertions, then the condition of --snapshot-when */
     struct exprs exprs;
     struct assertions assertions;
     struct outputs outputs;

@@ -8,7 +8,7 @@
 #include "../events/process_name.h"
 #include "../ground/mem.h"
 
-#define SILENT_MOST 8 /* most expressions that the lines about expressions without events name */
+#define SILENT_MOST 8 /* limit for the expressions without events that get a line */
 
 void matches_release(struct matches *m)
 {
@@ -99,7 +99,7 @@ static bool knows_all(const struct totals *t)
     return t->complete && !t->missing && !lost && !t->untraced.calls && !t->untraced.unknown && !t->reloads;
 }
 
-/* Returns true if all expressions are about calls, anywhere, and one of them selected a function. */
+/* Returns true if all expressions trace calls, none has roots, and one of them selected a function. */
 static bool traces_calls_only(const struct matches *m)
 {
     bool any = false;
@@ -147,7 +147,7 @@ static bool is_silent(const struct matches *m, const struct pipeline *p, size_t 
     return !seen || (!s->root && is_exact(s) && pipeline_is_silent(p, i));
 }
 
-/* asked: calls have come to the match specifications. */
+/* `asked`: match specifications have tested calls. */
 static void say_silent(const struct spec *s, struct ctx *ctx, bool asked, bool some_processes)
 {
     static const char *const what[] =

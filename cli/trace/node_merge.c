@@ -7,7 +7,7 @@
 
 #include "../erlang/term_print.h"
 
-#define SLOT_MS 50      /* an event waits for at most NODE_MERGE_SLOTS slots of this length */
+#define SLOT_MS 50      /* length of a slot; an event waits for at most NODE_MERGE_SLOTS + 1 slots */
 #define ASK_MS 20       /* interval between two questions to a node for which the events of other nodes wait */
 #define ANSWER_MS 20000 /* a node that is silent for this long is lost */
 #define MEASURE 5       /* number of measurements of a clock; etrace uses the best one */

@@ -15,7 +15,7 @@ static const char *const advice[ETW_LOSSES] = {
 
 /*
  * Returns the number of events that were lost for this reason. ETW_LOST_HALF and ETW_LOST_RATE have the same name, so
- * the second one returns both numbers. Overwritten events have a figure of their own.
+ * ETW_LOST_RATE stands for both, and the result for ETW_LOST_HALF is 0. Overwritten events do not count as lost here.
  */
 static uint64_t lost_for(const uint64_t *lost, size_t reason)
 {

@@ -81,9 +81,9 @@ static const struct sink_type *named_view(const struct view_opts *o)
 }
 
 /*
- * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. `as` decides if several views
- * have the extension. A text extension (.txt, .log) fits every view. An unknown extension fits the view that the
- * options name.
+ * Returns the view of a file; NULL: none. `as` is the view of standard output, or NULL. It decides if several views
+ * have the extension. A file with a text extension (.txt, .log) gets the view `as`. So does a file with an unknown
+ * extension, if the options name a view.
  */
 static const struct sink_type *type_of_file(const struct view_opts *o, const char *path, const struct sink_type *as)
 {

@@ -32,9 +32,15 @@ struct outputs {
 /* Returns true if standard output has a view that is written only at the end. */
 bool outputs_wait(const struct outputs *s);
 
-/* Replaces --json and a name of --as by the view of such items that their command calls so: csv by diedcsv. */
-/* Returns true if standard output shows such items, not events. `usual` is the view without --as. */
+/*
+ * Returns true if the view of standard output makes items such as exits (sink_type.item), not lines of events. `usual`
+ * is the name of the view without --as.
+ */
 bool outputs_shows(const struct view_opts *o, const char *usual, const char *item);
+/*
+ * Lets --json and --as select a view of these items. `etrace died --as csv` selects the view diedcsv, whose `brief` is
+ * csv.
+ */
 void outputs_of_items(struct view_opts *o, const char *item);
 
 /* Rejects an option that needs another option, if that one is missing. */

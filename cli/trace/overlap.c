@@ -26,8 +26,8 @@ struct overlap {
 };
 
 /*
- * Whether two patterns match common names: certainly, perhaps or never. A part that is less certain has the larger
- * value, and combine_meets() takes the largest value of all parts.
+ * How certain it is that two patterns match common names: certain, possible or impossible. The values ascend, so
+ * combine_meets() takes the largest value of all parts of a selector.
  */
 enum meet { MEET, MAY_MEET, APART };
 

@@ -201,7 +201,7 @@ static void retry_later(struct peer *p, bool refused, const struct err *e)
     report_failure(p, e);
 }
 
-/* Handles an attempt to connect that has not led to a session. `found`: the port of the node is known. */
+/* Handles a failed attempt to connect. `found`: the port of the node is known. */
 static void handle_unreached(struct peer *p, bool found, const struct err *e)
 {
     bool waits = p->peers->reattach && p->name && p->wish == PEER_NAMED && e->status == ERR_NODE && !e->refused;
@@ -255,7 +255,9 @@ static const char *host_of(const char *name)
     return name + strcspn(name, "@");
 }
 
-/* With --ssh, warns of a node on another host than the one that has listed it: ssh reaches only the nodes of its host.
+/*
+ * Returns true if --ssh cannot reach the node, because the node is on another host than its lister. Warns of it unless
+ * the node is hidden.
  */
 static bool is_elsewhere(const struct peer *lister, const char *name, enum peer_wish wish)
 {
@@ -341,7 +343,7 @@ static void handle_ready(struct peer *p)
     const char *name = session_node(p->session)->name;
 
     if (p->wish != PEER_ADDED) {
-        /* The node reports its own name. The user has typed the host only if both hosts are the same. */
+        /* The node reports its full name. `typed` stays true only if the user has typed the same host. */
         p->target->node.typed &= p->name && !strcmp(host_of(p->name), host_of(name));
         free(p->name);
         p->name = mem_strndup(name, strlen(name));
@@ -792,7 +794,10 @@ void peers_pull(struct peers *ps, bool allowed)
             peer_fail(&ps->items[i], &e);
 }
 
-/* A peer that is neither UP nor LISTING is OVER at once: it has no events to read, and its node cleans up by itself. */
+/*
+ * Moves a peer that is neither UP nor LISTING to OVER at once: it has no events to read, and its node cleans up by
+ * itself.
+ */
 void peer_detach(struct peer *p)
 {
     struct err e;

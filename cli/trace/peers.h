@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The nodes that a command is attached to, with one session each. Finds them by the options, attaches to them and
- * drives their sessions on the ctx's loop. The command gives the handlers, which must not wait.
+ * Finds the nodes of a command by its options, attaches to them, and drives one session for each on the ctx's loop. The
+ * command gives the handlers, which must not wait.
  *
  * The nodes are independent: each is found, connected to and attached to while the others go on.
  *
@@ -12,7 +12,7 @@
  *   UP          the session answers
  *   LEAVING     the session is ending; the remaining events still arrive
  *   AWAY        --reattach: the node is not there; etrace tries again every second
- *   OVER        the node has confirmed the end, or the peer failed: `why`
+ *   OVER        the session has ended, the peer failed (`why`), or the command left it before it was UP
  *
  * Only move_peer() in peers.c changes the state, on the loop's thread.
  */

@@ -32,7 +32,7 @@ struct prepare *prepare_new(struct ctx *ctx, struct session *s, const struct wha
 void prepare_begin(struct prepare *p); /* call once: sends the first request */
 void prepare_free(struct prepare *p);  /* accepts NULL */
 
-/* Returns true if it waits for this reply; 0: for any reply. */
+/* Returns true if the preparation waits for the reply with this id, or for any reply if `reply_id` is 0. */
 bool prepare_awaits(const struct prepare *p, uint32_t reply_id);
 /* Takes a reply for which prepare_awaits() is true, and sends the next request. */
 void prepare_reply(struct prepare *p, const struct session_reply *reply);

@@ -11,10 +11,12 @@
 #include "../ground/path.h"
 #include "../ground/proc_text.h"
 
-#define UP_MOST 3 /* the build is at most this many directories above an application of an umbrella project */
+/* limit for the directories above the working directory; an umbrella project builds above its applications */
+#define UP_MOST 3
 
 /*
- * Finds mix or rebar3 among the node's plain arguments, which follow -extra. *ret_verb is the argument after the tool.
+ * Finds mix or rebar3 among the arguments that follow -extra or --, which erl does not read itself. *ret_verb is the
+ * argument after the tool.
  */
 static const char *find_tool(const struct buf *cmdline, const char **ret_verb)
 {

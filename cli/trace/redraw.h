@@ -15,7 +15,7 @@ struct redraw {
     int64_t due;              /* loop_now() time at which the text is made again; -1: the table is not on the screen */
 };
 
-/* Redirects the output of the only view into the text of the table. NULL: the table makes its text itself. */
+/* Redirects the output of the only view into the text of the table. `view` NULL: the table makes its text itself. */
 void redraw_begin(struct redraw *r, struct ctx *ctx, struct live_table *table, struct view *view);
 /*
  * Draws the table; the first call takes the screen. If it is time, first makes the text again, and sets *ret_fresh.

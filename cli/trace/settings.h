@@ -22,7 +22,7 @@ struct node_opts {
     bool fallback;
 };
 #define NODE_OPTS_INIT ((struct node_opts){0})
-#define PORT_OF_EPMD (-1) /* `port` without $ERL_DIST_PORT */
+#define PORT_OF_EPMD (-1) /* value of `port`: ask epmd even if $ERL_DIST_PORT is set */
 
 struct what_opts {
     struct texts procs, ports;
@@ -118,8 +118,8 @@ struct view_opts {
     const char *by;     /* keys and aggregates that count all events; NULL: none */
     bool browse;        /* the events are shown in the list of `etrace browse` */
     const char *record; /* set by code: this file gets a recording, and standard output no view; NULL: no file */
-    bool settings; /* set by code: the options are settings of the interactive mode, and --sort is for its later tables
-                    */
+    /* set by code: the options are settings of the interactive mode, and --sort is for its later tables */
+    bool settings;
     const struct grid_turn *turn; /* set by code: what the keys of the screen change about `sort`; NULL: no screen */
     struct grid_screen *screen;   /* set by code: the screen of the table; NULL: no screen */
     bool live;   /* set by code: a table on the terminal is redrawn, which leaves the last column free */

@@ -15,7 +15,7 @@
 #include "../ground/spawn.h"
 
 #define WORDS_MOST 64
-#define WAIT_MS 10000 /* how long etrace, before it ends, waits for the program; a trace also gets its own time */
+#define WAIT_MS 10000 /* how long etrace waits for the program before it ends; for a trace, --then-for is added */
 
 struct snapshot_command {
     struct ctx *ctx;
@@ -226,9 +226,9 @@ static void set_variable(const char *name, const char *value)
 }
 
 /*
- * Runs in the new process. The standard output of etrace carries events, so the program writes to standard error. A
- * program that is another trace (`apart`) has its own process group, because etrace ends it, not the terminal; and the
- * kernel ends it if etrace is killed. A trace with a file prints nothing.
+ * Runs in the new process. Connects the standard output of the program to standard error, because that of etrace
+ * carries events. A trace with a file prints nothing. A program that is a trace (`apart`) gets a process group of its
+ * own, because etrace passes signals on to it, and the kernel ends it if etrace is killed.
  */
 static void prepare_command(void *data)
 {

@@ -23,7 +23,10 @@ bool snapshot_actions(const struct texts *actions, struct then_opts *ret, struct
 struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct then_opts *o);
 struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
                                                 const struct node_opts *node);
-/* Accepts NULL. A program that still runs continues without etrace. */
+/*
+ * Accepts NULL. A command that still runs continues without etrace; the kernel ends a trace that still runs when etrace
+ * exits.
+ */
 void snapshot_command_free(struct snapshot_command *c);
 
 /*
@@ -32,8 +35,8 @@ void snapshot_command_free(struct snapshot_command *c);
  */
 void snapshot_command_run(struct snapshot_command *c, uint64_t number, const char *file, const char *node);
 /*
- * Waits up to ten seconds for the program, and for a trace also for the time of --for. A signal that asks etrace to end
- * also ends a trace, and the wait for a command. Accepts NULL. Never call it in a handler.
+ * Waits up to ten seconds for the program, and for a trace also for the time of --then-for. A signal that asks etrace
+ * to end also ends a trace, and the wait for a command. Accepts NULL. Never call it in a handler.
  */
 void snapshot_command_wait(struct snapshot_command *c);
 

@@ -22,7 +22,7 @@ enum fact {
     FACT_JSON,
     FACT_SUMMARY, /* -c */
     FACT_BROWSE,
-    FACT_OTHER_VIEW, /* something that is not for a list of events; text: its option */
+    FACT_OTHER_VIEW, /* an option that a list of events cannot have; text: the option */
     FACT_TABLE,      /* --as names a view of the tables of `by`; text: the name of the view */
     FACT_SELECT,     /* a filter of single events is given; text: its option */
     FACT_BY,         /* --by */
