@@ -5,7 +5,7 @@
 #include "../ground/macros.h"
 #include "../ground/utf8.h"
 
-#define FLOOR 10     /* least width of the lower bounds of the rows */
+#define FLOOR 10     /* least width of the column with the lower bounds */
 #define BAR 40       /* width of the longest bar, if the terminal is wide enough */
 #define BAR_LEAST 8  /* least width of the longest bar */
 #define AROUND 12    /* width of the marks around a bar, and of the number after it */

@@ -15,7 +15,7 @@ struct again;
 struct event_sought {
     uint64_t number, who; /* event.number of the event; its process */
     unsigned node;
-    uint64_t patience;   /* how many events after a call its result may come */
+    uint64_t patience;   /* limit for the number of events between a call and its result */
     int64_t dur_ns;      /* duration of the event or of its result, for event_again.h; -1: unknown */
     struct again *again; /* for event_again.h, which fills it */
 };

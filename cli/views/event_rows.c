@@ -73,7 +73,7 @@ static struct event_row event_rows_head(const struct event *e)
     };
 }
 
-/* Writes a record for each line of a loss or a notice. A loss has a line for each of its reasons. */
+/* Writes a record for each line of line_own(). A loss has a line for each of its reasons. */
 static void event_rows_own(struct rows *r, const struct event *e)
 {
     const struct event_row row = event_rows_head(e);
@@ -88,7 +88,7 @@ static void event_rows_own(struct rows *r, const struct event *e)
     }
 }
 
-/* Returns the number of the event that sent the received message, or 0. */
+/* Remembers a sent message. For a received message, returns the number of the event that sent it; 0: unknown. */
 static uint64_t event_rows_sent(struct rows *r, const struct event *e)
 {
     uint64_t number = 0;

@@ -13,7 +13,7 @@
 
 /* One record. Its text follows it in the output. */
 struct event_row {
-    uint64_t number;            /* event.number; a loss or a notice has the number of the event before it */
+    uint64_t number;            /* event.number; a record with `own` has the number of the event before it */
     uint64_t cause;             /* result: the number of its call; receive: of the event that sent it; 0: unknown */
     uint64_t who;               /* the process or port; 0: none */
     int64_t wall_ns, steady_ns; /* for clock_put_at() */
@@ -22,7 +22,7 @@ struct event_row {
     uint16_t tail;              /* result: offset of the second part of its line (line_result_tail()) in the text */
     uint16_t node;
     uint8_t kind;
-    bool own;     /* a loss or a notice, not an event of the VM */
+    bool own;     /* a loss, a notice, or a node that was lost or came back; not an event of the VM */
     bool returns; /* a call that reports its result */
 };
 

@@ -49,9 +49,12 @@ struct grid_column {
 };
 #define GRID_COLUMNS 64 /* limit for the columns of a table */
 #define GRID_KEEP 16
-#define GRID_WHOLE UINT_MAX /* with this `keep`, `least` counts up to half of the terminal */
+#define GRID_WHOLE UINT_MAX /* with this `keep`, `least` is at most half of the width of the terminal */
 
-/* GRID_ORDER: a value to sort by, like that of CSV. A cell may put another value whose order is that of its meaning. */
+/*
+ * GRID_ORDER: the text by which grid_order() sorts. Most cells put the same text as for GRID_CSV; others put one that
+ * sorts better.
+ */
 enum grid_as { GRID_TEXT, GRID_JSON, GRID_CSV, GRID_TSV, GRID_ORDER };
 #define GRID_AS "text|json|csv|tsv" /* the values of the option for the format, in the order of enum grid_as */
 
@@ -88,8 +91,7 @@ struct grid {
     void (*name)(const void *data, size_t row, struct buf *to);
     /* Set by grid_order(), and `order` also by grid_show(). */
     size_t *order; /* the index for put() of each row; NULL: the rows are in the order of their indices */
-    /* The column by which the rows are sorted, counted from 1; 0: none. Its title is marked, and it is never left out.
-     */
+    /* The column of the order, counted from 1; 0: none. Its title is marked, and it is never left out. */
     size_t sorted;
     bool descends; /* the largest value of that column comes first */
 };

@@ -105,8 +105,8 @@ static size_t order_shown(const struct grid *g, size_t *ret)
 }
 
 /*
- * Chooses the column and the direction. Returns false for the order that the rows have. The keys reach that order, too,
- * unless a column was given.
+ * Chooses the column and the direction. Returns false if the rows keep the order that they have. The keys of a screen
+ * can choose that order, too, unless `given` names a column.
  */
 static bool order_choose(const struct grid *g, const struct grid_sort *by, size_t *ret_column, bool *ret_descends)
 {

@@ -112,8 +112,9 @@ static size_t row_named(const struct grid *g, struct str sought)
 }
 
 /*
- * Finds the chosen row, and returns false if there is none. Holds it if the user has moved to it, but the first one
- * only if it is pinned: otherwise the mark stays at the top when the order changes.
+ * Sets w->chosen. Returns false if there is no row, or if the pinned row is gone. If the user has moved to a row, sets
+ * w->held to its name, so that it stays chosen when the order changes. The first row is held only if it is pinned:
+ * otherwise the mark stays at the top.
  */
 static bool window_choose(const struct grid *g, struct grid_window *w)
 {

@@ -9,11 +9,11 @@
 #include "grid.h"
 
 struct grid_window {
-    const char *filter; /* only rows that contain this text, ignoring case; NULL or "": all */
+    const char *filter; /* shows only the rows that contain this text, ignoring case; NULL or "": all rows */
     size_t room;        /* limit for the rows; 0: none */
     bool scrolls;       /* the window is that of a screen; false: it shows the first rows */
     bool chooses;       /* the screen marks the chosen row */
-    bool pins;          /* the user looks at the chosen row: if it leaves the table, no other row is chosen */
+    bool pins;          /* the user looks at the chosen row, so if this row leaves the table, no other one is chosen */
     /* The members below are the state. */
     size_t first, chosen; /* the first row, and the chosen one */
     size_t rows;          /* number of rows that contain the filter */
@@ -31,13 +31,16 @@ void grid_window_up(struct grid_window *w, size_t rows);
 void grid_window_last(struct grid_window *w);
 #define GRID_WINDOW_HOME SIZE_MAX /* grid_window_up() by this many rows leads to the first one */
 
-/* Returns the number of rows that the window needs to be full here and one window further down. */
+/* Returns how many rows the caller must make to fill this window and the next one; SIZE_MAX: all rows. */
 size_t grid_window_needs(const struct grid_window *w);
 
 /* Sets g->first, g->most, g->marked and the order of the rows to what the window shows. w NULL: shows all rows. */
 void grid_show(struct grid *g, struct grid_window *w);
 
-/* Moves the window into a text of `rows` lines, and so that it has the mark. grid_show() does this for a grid. */
+/*
+ * Scrolls the window so that it lies within `rows` lines and contains the mark. grid_show() calls this function for a
+ * grid.
+ */
 void grid_window_fit(struct grid_window *w, size_t rows);
 
 /* Returns true if the text contains the filter, ignoring case. */

@@ -596,9 +596,8 @@ static void put_sender(struct buf *to, const struct event *e, const struct print
 }
 
 /*
- * Prints the terms of the event's frame in their order. Does not read properties (property.c), because a result also
- * has the properties of its call, which the line of the call has shown, and because a property does not have a place in
- * the line.
+ * Prints the terms of the event's frame in their order. Does not read properties (property.c): a result also has the
+ * properties of its call, which are already in the line of the call, and a property has no place in a line.
  */
 void line_event(struct buf *to, const struct event *e, enum terms_style style, const struct paint *paint)
 {

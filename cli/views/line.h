@@ -34,8 +34,8 @@ void line_result_tail(struct buf *to, const struct event *e, enum terms_style st
  */
 void line_place(struct buf *to, const struct event *e, bool node, const struct paint *paint);
 /*
- * Prints losses and notices as whole lines, with stars and without a time, so that nobody mistakes them for events.
- * Prints nothing for other events, and for notices that no view shows.
+ * Prints losses, notices, and nodes that were lost or came back as whole lines, with stars and without a time, so that
+ * nobody mistakes them for events. Prints nothing for other events, and for notices that no view shows.
  */
 void line_own(struct buf *to, const struct event *e, const struct look *look, const struct paint *paint);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports missing events. Every view prints this report at its end. */
+/* Reports missing events and calls that were not traced, for the end of a view. */
 #ifndef ETRACE_MISSING_H
 #define ETRACE_MISSING_H
 
@@ -7,11 +7,11 @@
 
 /* Appends lines like `*** 812 events lost (rate) ***`, each after `prefix`. Appends nothing if nothing is missing. */
 void missing_report(struct buf *to, const struct totals *t, const char *prefix);
-/* Append the two parts of the report. Tables of calls show the second part in their own way. */
+/* Append the two parts of the report. A view that shows losses where they happened calls only missing_counted(). */
 void missing_events(struct buf *to, const struct totals *t, const char *prefix);
 void missing_counted(struct buf *to, const struct totals *t, const char *prefix);
 
-/* Writes the members "not_traced" and "reloads" of a summary if there may be calls that were not seen. */
+/* Writes the member "not_traced" like missing_untraced_json(), and "reloads" if modules were reloaded. */
 void missing_json(struct buf *to, const struct totals *t);
 /* Writes the member "open" about calls that have not returned, if there are any. */
 void missing_open_json(struct buf *to, const struct totals_open *open);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collects the context of a trace that pages and export files show: nodes, request and missing events. The context
+ * Collects the context of a trace that pages and export files show: nodes, expressions and missing events. The context
  * comes only from the events, so a live trace and its recording have the same context.
  */
 #ifndef ETRACE_PAGE_H

@@ -46,7 +46,7 @@ static void request_put_time(struct grid_cell *cell, const struct stat *t, enum 
         print_us(&cell->text, ns);
 }
 
-/* Prints p50 and p99. Their order is that of p99. */
+/* Prints p50 and p99; for programs and for sorting, only p99. */
 static void put_pair(struct grid_cell *cell, const struct stat *t)
 {
     if (t->timed && cell->as == GRID_TEXT) {
@@ -113,7 +113,7 @@ static void request_grid_put(const void *data, size_t row, size_t column, struct
     }
 }
 
-/* The node, the server and the request tell a row from all others. */
+/* Prints the node, the server and the request, which no other row has. */
 static void request_grid_name(const void *data, size_t row, struct buf *to)
 {
     struct grid_cell cell = {0};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the table of the figures of requests: a row for each shape, with columns for people and columns for programs.
- */
+/* Makes the table with the figures of requests: a row for each shape, and columns for people and for programs. */
 #ifndef ETRACE_REQUEST_GRID_H
 #define ETRACE_REQUEST_GRID_H
 
@@ -14,7 +13,7 @@ enum request_column {
     REQUEST_COL_CALLS,
     REQUEST_COL_WAITED,                         /* p50 and p99 together, for people */
     REQUEST_COL_TIMES,                          /* p50, p99 and maximum, for programs */
-    REQUEST_COL_WORKED = REQUEST_COL_TIMES + 3, /* the same of the work */
+    REQUEST_COL_WORKED = REQUEST_COL_TIMES + 3, /* the same four columns for the work */
     REQUEST_COL_REPLY = REQUEST_COL_WORKED + 4, /* p50, p99 and maximum; people see p99 */
     REQUEST_COL_TIMED_OUT = REQUEST_COL_REPLY + 3,
     REQUEST_COL_LATE,

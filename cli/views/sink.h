@@ -135,7 +135,7 @@ struct sink_type {
     const char *extensions; /* separated by spaces: ".json .ndjson"; NULL: none */
     const char *about;
     const char *item;  /* SINK_PAIRS: the name of an item, which several events make together */
-    const char *brief; /* with `item`: what the command for such items calls the view, such as csv; NULL: its name */
+    const char *brief; /* with `item`: short name for the command of such items, such as csv; NULL: only `name` */
     const struct grid_table *table; /* SINK_SORTS: the columns; NULL with SINK_ROWS, where `by` names the columns */
     const char *without_results;    /* how the view behaves if no expression asks for results; NULL: as usual */
     unsigned flags;
@@ -168,7 +168,7 @@ struct sink *sink_open(const struct sink_type *type, const struct look *look, st
 void sink_free(struct sink *s);
 
 const struct sink_type *sink_by_name(const char *name); /* NULL: none */
-/* Returns the view of such items that their command calls `brief`. NULL: none. */
+/* Returns the view of these items (sink_type.item) that has this brief name. NULL: none. */
 const struct sink_type *sink_of_item(const char *item, const char *brief);
 /*
  * Returns the view for the longest extension that the name of the file ends with. If several views have this extension,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The callgrind view: the cost and the callees of each function, for callgrind_annotate and KCachegrind. Costs are
- * nanoseconds.
+ * nanoseconds; for stack traces, they count how often each stack was seen.
  *
  * The call site and the caller's file are known only if the probe collects the caller (-> caller). A recursive call
  * adds to the number of calls but not to the time, because the time of the outer call includes that of the inner one.

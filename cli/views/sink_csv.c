@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. Losses are rows of the type
- * `lost`. */
+/*
+ * The csv view: columns for spreadsheets (RFC 4180); .tsv separates them with tabs. The rows of losses have the type
+ * `lost`.
+ */
 #include "../erlang/term_print.h"
 #include "../fold/stats.h"
 #include "fields.h"

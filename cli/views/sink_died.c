@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The view of exits: why processes exit, and what their exits do to other processes. Prints a line for each exit, and
- * its consequences below this line. Repeated exits of one process become a line with their number.
+ * its consequences below this line. Repeated exits of one group (fold/death_groups.h) become one line with their
+ * number.
  */
 #include "../ground/number.h"
 #include "../ground/utf8.h"
@@ -446,7 +447,7 @@ static bool passed_died(struct sink *sink)
     return waits || v->groups.folding;
 }
 
-/* Prints `412 normal exits: 300 x shop_courier:deliver/1, 80 x rpc, …`. */
+/* Prints `412 normal exits not shown: 300 x shop_courier:deliver/1, 80 x rpc`. */
 static void put_quiet(struct death_view *v, struct buf *to)
 {
     const struct death_group *most[QUIETEST + 1];

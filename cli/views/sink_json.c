@@ -423,7 +423,7 @@ static void sink_json_begin(struct json *j, const struct event *e, struct str he
     clock_put_iso(&j->clock, to, e);
     json_close_string(to);
     json_next_key(to, "mono_ns");
-    /* the cached digits have the sign; the digit 0 has no sign, so a time below a second is printed without them */
+    /* `mono` has the sign and the seconds; without seconds it would lack the sign */
     if (likely(billions)) {
         int64_t nanos = e->mono_ns % 1000000000;
         uint32_t rest = (uint32_t)(nanos < 0 ? -nanos : nanos);

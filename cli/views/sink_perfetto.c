@@ -2,9 +2,9 @@
 /*
  * The perfetto view: Chrome trace event JSON, for ui.perfetto.dev and chrome://tracing.
  *
- * Nodes become processes, and Erlang processes become threads. Calls and collections are slices; time slices get a
- * separate thread. All other events are instants. A flow arrow links a sent message to its receive event if both were
- * seen.
+ * Nodes become processes, and Erlang processes become threads. Calls with a result and collections are slices; time
+ * slices get a separate thread. A send or a receive is a slice without a length, and a flow arrow links the two if both
+ * were seen. All other events are instants.
  */
 #include <stdlib.h>
 
@@ -211,7 +211,7 @@ static void put_instant(struct perfetto *p, const struct event *e, uint64_t thre
     put_line(p, e);
 }
 
-/* Writes a send or a receive as a slice of length zero, because a flow arrow must connect slices. */
+/* Writes a send or a receive as a slice of length zero, because a flow arrow can connect only slices. */
 static void put_letter(struct perfetto *p, const struct event *e, uint64_t thread, int64_t at)
 {
     struct buf *to = p->sink.out;

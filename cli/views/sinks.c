@@ -65,7 +65,7 @@ bool look_is_file(const struct look *look, const char *extension)
     return look->file && ends_in(look->file, strlen(look->file), extension, strlen(extension));
 }
 
-/* Returns how well a view fits beside the preferred one: 2 if it is that, 1 if it shows the same items, else 0. */
+/* Returns 2 if the view is the preferred one, 1 if it shows the same items as the preferred one, else 0. */
 static int fits_beside(const struct sink_type *type, const struct sink_type *preferred)
 {
     return type == preferred ? 2 : preferred && preferred->item && type->item && !strcmp(type->item, preferred->item);
