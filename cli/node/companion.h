@@ -43,7 +43,9 @@ struct companion {
     size_t ask_len;
     const unsigned char *sweep; /* unloads the companions of this build that have no process */
     size_t sweep_len;
-    /* First 8 hex digits of `sum`, which are in the names of modules: different builds never collide on a node. */
+    /*
+     * First 8 hex digits of `sum`. The names of modules contain them, so that different builds never collide on a node.
+     */
     char hash[9];
     char sum[65];              /* SHA-256 of the modules, the libraries and the janitor */
     const char *architectures; /* the architectures of the libraries, separated by blanks */

@@ -119,8 +119,8 @@ static bool has_one_id(const char *text, const char *begin, unsigned *ret_id)
 }
 
 /*
- * Reads the rights of the node's process. Fails if its real, effective, saved and file system ids differ, as for su:
- * such a process has rights that its user lacks.
+ * Reads the rights of the node's process. Fails if its real, effective, saved and file system ids differ, as in a
+ * setuid program: such a process has rights that its user lacks.
  */
 static bool rights_of(const struct cookies *s, struct rights *ret)
 {

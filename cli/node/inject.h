@@ -12,7 +12,8 @@
 #define NONCE_BYTES 16 /* size of the random number that identifies one session */
 
 /*
- * Sends the companion to `rex` on the node. Returns the nonce, from which the companion derives the names of its files.
+ * Sends the companion to `rex` on the node. Sets ret_nonce to the nonce, from which the companion derives the names of
+ * its files.
  */
 bool inject_boot(struct dist *d, const struct session_options *o, unsigned char ret_nonce[static NONCE_BYTES],
                  struct err *e);

@@ -42,8 +42,8 @@ struct session_options {
     /* Bytes of each thread's ring, a power of two (default: the node decides), and the number of rings (default 64). */
     uint32_t ring_bytes, rings;
     /*
-     * Flight recorder: the rings keep the last events and overwrite older ones. The node sends the events after
-     * session_stop().
+     * Flight recorder: the rings keep the last events and overwrite older ones. The node sends events only for a
+     * snapshot, and after session_stop().
      */
     bool overwrites;
     uint32_t most_ms;     /* with `overwrites`: age of the oldest event that the node sends; 0: any age */

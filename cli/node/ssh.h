@@ -52,8 +52,8 @@ bool ssh_denied(struct ssh *s, char *ret, size_t size);
 void ssh_denied_error(const struct ssh *s, int port, const char *why, struct err *e);
 
 /*
- * Returns true and sets *e if ssh itself has ended. Returns false, too, if another thread is using the shell. Call it
- * after a connection ended.
+ * Returns true and sets *e if ssh itself has ended. Returns false if it runs, or if another thread is using the shell.
+ * Call it after a connection ended.
  *
  * ssh ends a moment after its connections, so this waits for up to 50 ms, even in a callback of the loop. It waits once
  * a second at most: if the connections of many nodes end together, the leases of the others do not expire.

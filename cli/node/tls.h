@@ -26,13 +26,13 @@ struct tls_config; /* the contents of the files, and what to verify */
 struct tls;        /* the TLS of one connection; does not own the socket */
 
 /*
- * Prepares OpenSSL. At exit it would free what threads that are still connecting use, so it must not: call this before
- * any other use.
+ * Keeps OpenSSL from freeing its memory at exit, because threads that still connect may use it. Call this function
+ * before any other use of OpenSSL.
  */
 void tls_begin(void);
 /*
- * Frees what OpenSSL keeps for the calling thread, which must have used OpenSSL: otherwise OpenSSL would begin here,
- * and hang without memory.
+ * Frees what OpenSSL keeps for the calling thread. Call it only on a thread that has used OpenSSL: otherwise it would
+ * initialize OpenSSL, which hangs if memory is short.
  */
 void tls_end_thread(void);
 

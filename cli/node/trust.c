@@ -126,7 +126,7 @@ static bool trust_read_table(const struct ends *e, bool in_tcp6, struct trust_so
 
 /*
  * Finds the socket of the other end. Reads /proc/net if the kernel has no sock_diag, as in some containers. Returns
- * false, too, if no process has accepted the connection yet.
+ * false if there is no such socket, or no process has accepted the connection yet.
  */
 static bool trust_find(const struct ends *e, struct trust_socket *ret)
 {

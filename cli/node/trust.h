@@ -35,10 +35,9 @@ struct trust_refusal {
 struct trust_end {
     bool typed; /* the user named the host of the other end */
     /*
-     * With ssh, the other end is a listening socket of the other host, and not the socket to which the descriptor is
-     * connected.
+     * The ssh to the other host. The other end is then a listening socket of that host. NULL: no ssh, so the descriptor
+     * is connected to the other end.
      */
-    /* The ssh to that host; NULL: no ssh, so the descriptor is connected to the other end. */
     struct ssh *ssh;
     const struct ssh_listener *listener; /* the listening socket; NULL: /proc of that host does not show it */
     const struct vms *vms;               /* the virtual machines of that host */
