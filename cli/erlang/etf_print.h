@@ -12,7 +12,7 @@
 struct etf_limits {
     unsigned depth; /* the most levels of containers in containers */
     size_t items;   /* the most items of one container */
-    size_t text;    /* the most bytes of one atom, string or binary */
+    size_t text;    /* the most bytes of one string, binary or, without `quotes`, atom */
     size_t all;     /* the most bytes of the whole text, except for brackets and marks after the last item */
     bool quotes;    /* quote atoms, strings and binaries as Erlang does, and print the term that a binary encodes */
 };

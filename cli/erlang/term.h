@@ -28,7 +28,7 @@ enum term_type {
 struct term {
     enum term_type type;
     unsigned bits;
-    /* In a pid, port or reference the name of its node, which is empty for the node that receives the term. */
+    /* For a pid, port or reference: the name of its node, or empty for the node that receives the term. */
     struct str text;
     int64_t integer;
     double real;

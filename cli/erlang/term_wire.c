@@ -199,8 +199,8 @@ static const uint8_t *check_variable(struct wire_atoms *t, const uint8_t *at, co
 }
 
 /*
- * The count from which wire_check() counts down in a list. A list ends with a token and not after a number of elements.
- * The count is so large that it stays above IN_LIST / 2, by which IS_LIST() recognizes a list.
+ * The count from which wire_check() counts down in a list, because a list ends with a token and not after a number of
+ * elements. The count stays above IN_LIST / 2, by which IS_LIST() recognizes a list.
  */
 #define IN_LIST (UINT64_C(1) << 63)
 #define IS_LIST(want) ((want) > IN_LIST / 2)

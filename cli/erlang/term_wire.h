@@ -54,10 +54,11 @@ enum wire_found { WIRE_OK, WIRE_BAD, WIRE_DEFINES, WIRE_CONFLICT };
 /*
  * Checks `terms` terms at `at`. Call wire_frame() before the first check in each frame. Sets *ret_end to the byte after
  * the last term, or after WIRE_BAD to the malformed byte.
- *   WIRE_OK: the terms are valid.
- *   WIRE_DEFINES: the terms are valid, and define atoms. The table does not have these definitions yet.
- *   WIRE_CONFLICT: like WIRE_DEFINES, but an id changes its meaning within the frame. Use only a copy of
- * wire_resolve(). WIRE_BAD: a term is malformed. *why describes the error.
+ *
+ *   WIRE_OK        the terms are valid
+ *   WIRE_DEFINES   the terms are valid, and define atoms that the table does not have yet
+ *   WIRE_CONFLICT  like WIRE_DEFINES, but an id changes its meaning within the frame, so use only wire_resolve()'s copy
+ *   WIRE_BAD       a term is malformed; *why describes the error
  */
 enum wire_found wire_check(struct wire_atoms *t, const uint8_t *at, const uint8_t *end, unsigned terms,
                            const uint8_t **ret_end, const char **why);
