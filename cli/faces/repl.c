@@ -110,9 +110,9 @@ static void repl_serve(void *data)
 }
 
 /*
- * Handles Ctrl-C. The first Ctrl-C stops the probes if any are traced; otherwise it discards the line; if the line is
- * empty, it prints how to leave. A second Ctrl-C without a key in between ends the session. Returns true if
- * editor_read() must return.
+ * Handles Ctrl-C. The first Ctrl-C stops the probes if any are traced, or if their events are not all printed;
+ * otherwise it discards the line; if the line is empty, it prints how to leave. A second Ctrl-C without a key in
+ * between ends the session. Returns true if editor_read() must return.
  */
 static bool handle_interrupt(void *data)
 {

@@ -137,7 +137,7 @@ void repl_complete_on_answer(struct repl_complete *c, const struct session_reply
 
 /*
  * Returns a list from the cache. If it is missing or old, requests it from the node, and serves all other events until
- * the answer arrives. Returns NULL if the node does not answer within WAIT_MS.
+ * the answer arrives. Returns NULL if the node does not answer within WAIT_MS, or if the list is outdated by then.
  */
 static const struct list *names_of(struct repl_complete *c, const char *what)
 {
@@ -255,7 +255,10 @@ static bool is_plain_function(const char *name, size_t len, bool elixir)
     return len && (islower((unsigned char)*name) || (elixir && *name == '_'));
 }
 
-/* Appends "name/arity" with the name in quotes. Returns false if the name has characters that quotes do not protect. */
+/*
+ * Appends the name, a closing quotation mark and "/arity". Returns false if the name has characters that quotes do not
+ * protect.
+ */
 static bool put_quoted(struct buf *b, const char *name, char quote)
 {
     const char *slash = strrchr(name, '/');

@@ -71,12 +71,12 @@ void repl_probes_on_armed(struct repl_probes *ps, const struct peer *peer, const
 void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, const struct err *e);
 
 /*
- * The timer calls repl_probes_arm_due(), then repl_probes_tick(), which returns the loop_now() time of its next call;
- * -1: none is needed.
+ * The timer calls both functions, in this order. repl_probes_arm_due() handles refusals, and sends the last request to
+ * nodes that were attached after it. repl_probes_tick() stops the probes at the end of :for, and returns the loop_now()
+ * time of the next call; -1: none is needed.
  */
-/* Handles refusals, and sends the request to nodes that were attached after it. */
 void repl_probes_arm_due(struct repl_probes *ps);
-int64_t repl_probes_tick(struct repl_probes *ps); /* stops the probes at the end of :for */
+int64_t repl_probes_tick(struct repl_probes *ps);
 /* Makes the timer print, after the last events, that the probes have stopped. */
 void repl_probes_say_stopped(struct repl_probes *ps);
 

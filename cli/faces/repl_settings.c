@@ -8,8 +8,8 @@
 #include <string.h>
 
 /*
- * Returns true if the option is a part of each session, so a change needs new sessions. The three
- * options in `ours` only concern this process.
+ * Returns true if the option is a part of each session, so that a change needs new sessions. The three options in
+ * `ours` only concern this process.
  */
 static bool of_session(const struct opt *o)
 {

@@ -26,7 +26,7 @@ bool repl_views_open(struct repl_views *v, bool from_now);
 void repl_views_revive(struct repl_views *v);
 /* Opens the live view again if events must now be shown with their nodes. */
 void repl_views_renode(struct repl_views *v);
-/* Continues the live view after a pause. Skips events that arrived during the pause if there are too many of them. */
+/* Call this function after a pause. If too many events have arrived that the live view has not shown, skips them. */
 void repl_views_go_on(struct repl_views *v);
 /* Waits until the live view has read all events that have arrived, at most CATCH_UP_MS. */
 void repl_views_catch_up(struct repl_views *v);
