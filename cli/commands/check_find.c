@@ -31,7 +31,10 @@
 #define SLOW_HEAP (32 << 20) /* bytes of memory of a process whose collections take long */
 /* Number of processes that wait without a timeout for one process on another node. */
 #define REMOTE_LEAST 3
-/* Least time that the first client has waited for a connection, ms. The pool itself counts less as no queue. */
+/*
+ * Least time in ms for which the first client has waited for a connection. DBConnection itself counts shorter waits as
+ * no queue.
+ */
 #define POOL_MS 50
 /* Up to this many busy processes are reported one by one, more of them in one finding. */
 #define BUSY_MOST 3

@@ -112,8 +112,7 @@ static void check_put_head(const struct check_page *p, struct buf *to)
     buf_release(&b);
 }
 
-/* Returns the number of processors that the VM has used on average between the first and the last answer; -1: unknown.
- */
+/* Returns how many processors the VM has used on average between the first and the last answer; -1: unknown. */
 static double check_processors(const struct check_page *p)
 {
     const struct check_facts *first = &p->seen->facts[0], *last = check_last(p);

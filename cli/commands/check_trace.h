@@ -93,9 +93,9 @@ bool check_trace_begin(struct check_trace *t, struct ctx *ctx, struct session *s
  */
 bool check_trace_again(struct check_trace *t);
 /*
- * Takes the reason for which the node refused the request, and leaves out what it names, so that another request makes
- * sense: a process that has exited, or else the new processes, or else all, and at last the system events. Keeps what
- * was counted.
+ * Handles a refusal: takes out of the request what the reason `why` names, so that another request can succeed. That is
+ * a process that has exited, or else the new processes, or else all processes, and at last the system events. Keeps
+ * what was counted.
  */
 void check_trace_refuse(struct check_trace *t, const char *why);
 /* Takes a reply of the node. Returns true when the node traces, or has refused it. */

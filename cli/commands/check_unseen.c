@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decides what `etrace check --for` reports of its trace (check_trace.h): what looks do not see, because it is over
- * between two of them.
+ * Decides what `etrace check --for` reports of its trace (check_trace.h): events that begin and end between two looks.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * etrace check: looks at a whole node for a second or two, without tracing, and says what is wrong with it. With --for
- * it looks longer, and traces meanwhile what is over between two looks (check_trace.h).
+ * it looks longer, and also traces events that begin and end between two looks (check_trace.h).
  *
  * For each node, one question at a time:
  *
@@ -133,7 +133,7 @@ static struct check_suspect *check_suspect_with(struct check_peer *s, const char
     return NULL;
 }
 
-/* Returns true if the process has become a suspect: it was none before, and there was room for it. */
+/* Makes the process a suspect. Returns false if it is one already, or if there is no room for it. */
 static bool check_suspect(struct check_peer *s, struct peer *p, const char *pid, const char *reason)
 {
     struct err e;
@@ -301,7 +301,7 @@ static void check_watch_on(struct check_peer *s)
     check_round(s, loop_now());
 }
 
-/* Makes suspects of the processes with long queues that were none before. Returns true if their messages are traced. */
+/* Makes suspects of further processes with long queues. Returns true if the node is asked to trace their messages. */
 static bool check_trace_queues(struct check_peer *s, struct peer *p)
 {
     for (size_t i = 0; i < s->queues.count; i++) {
@@ -535,7 +535,10 @@ static void check_on_reply(void *data, struct peer *p, const struct session_repl
     check_next(x, p);
 }
 
-/* A busy port suspends a process only for a moment, so the looks must tell how often: such a process is a suspect. */
+/*
+ * Makes suspects of processes that were suspended by a busy port or connection. Each suspension is short, so only looks
+ * can tell how often it happens.
+ */
 static void check_suspects_of_trace(struct check_peer *s, struct peer *p)
 {
     const struct check_trace *t = s->trace;

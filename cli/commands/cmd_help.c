@@ -86,8 +86,7 @@ static void overview(struct buf *b, bool all)
 
 /* ---- words ---- */
 
-/* Returns the option of the command that `text` names: its long name with or without dashes, or a dash and its letter.
- */
+/* Returns the option that `text` names: by its long name with or without dashes, or by a dash and its letter. */
 static const struct opt *option_named(const struct cmd *c, const char *text)
 {
     const char *name = text + strspn(text, "-");

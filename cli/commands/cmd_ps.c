@@ -197,7 +197,7 @@ static bool ps_take_look(struct ps_run *x, struct peer *p, struct etf answer, st
            ps_node_read(&x->nodes[p->index], p->index, &a, look_funs_of(&x->funs, session_node(p->session)), e);
 }
 
-/* Takes the answer about the process whose details are open. The user may have opened those of another one since. */
+/* Takes the answer about the process whose details are open. Ignores it if the user has opened other details since. */
 static bool ps_take_watched(struct ps_run *x, struct peer *p, struct etf answer, struct err *e)
 {
     return !x->watch.waits || why_watch_answer(&x->watch, answer, look_funs_of(&x->funs, session_node(p->session)), e);

@@ -32,7 +32,7 @@ struct ps_row {
     struct look_frame stack[PS_FRAMES]; /* innermost function first */
     unsigned nstack;
     int64_t figures[PS_FIGURES], growth[PS_FIGURES];
-    bool least; /* the memory is the least value that the messages of a long queue take */
+    bool least; /* the memory is a lower bound, because the queue is too long to measure its messages */
     bool about; /* the size of the binaries is an estimate, because there are too many to list */
     int64_t total_heap, old_heap, stack_bytes, fragments;
 };

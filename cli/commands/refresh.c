@@ -10,7 +10,7 @@
 
 #define BACKLOG_FULL (256u << 10)
 #define EOL "\033[K\r\n"
-#define FRAME 3 /* lines of the title, the blank line below it, and the keys */
+#define FRAME 3 /* number of other lines: the title, the line below it (draw_place()), and the keys */
 #define ROOM_LEAST 2
 #define OPENED_MS 1000 /* longest time between two looks while details are open */
 #define KEY_ESCAPE 27

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of processes may come later, so only the pid tells processes apart. */
+/* Compares senders by pid, because names may come later. Senders without a pid are compared by name. */
 static bool sender_is(const struct sender_count *x, const struct look_process *sender)
 {
     return !strcmp(x->process.pid, sender->pid) && (sender->pid[0] || !strcmp(x->process.name, sender->name));

@@ -51,7 +51,7 @@ struct stack_groups {
     bool grown;        /* the growth of each group is known */
 };
 
-/* Returns true if a process in this state does not wait for a scheduler, so it would not run even if one were free. */
+/* Returns true if a process with this status neither runs nor waits for a scheduler. */
 bool stack_rests(const char *status);
 
 void stack_groups_release(struct stack_groups *g);

@@ -64,7 +64,10 @@ static const struct grid_column columns[COLUMNS] = {
 
 const struct grid_table top_columns = GRID_TABLE(columns);
 
-/* The rows that the nodes choose for a column; for another column by time. `same`: in the order of the column. */
+/*
+ * How the nodes choose their rows if the table is sorted by `column`. For other columns they choose by time, or by
+ * calls if they do not count time. `same`: the first rows that they choose are then the first rows of the table.
+ */
 static const struct {
     enum column column;
     enum top_kept kept;

@@ -27,8 +27,8 @@ extern const struct grid_table top_columns;
 #define TOP_USUAL "time" /* the column by which the rows are sorted without --sort */
 
 /*
- * Sets *ret to what the nodes have to choose the rows by, if they count these figures (TOP_COUNT_ bits). Returns true
- * if the rows that they choose first are the first rows of the table.
+ * Sets *ret to the figure by which the nodes must choose their rows. `counters` are the figures that they count
+ * (TOP_COUNT_ bits). Returns true if the first rows that the nodes choose are the first rows of the table.
  */
 bool top_table_kept(const struct top_table *t, unsigned counters, enum top_kept *ret);
 

@@ -149,7 +149,7 @@ static void add_top(struct why_samples *s, const struct look_frame *f, bool runn
     s->tops[i].waiting += waiting;
 }
 
-/* A queue whose messages come in bursts loses some between two looks: less than this part, 1/100, is no fall. */
+/* A queue has fallen only if it has lost more than 1/FALL_PART of its messages, because messages come in bursts. */
 #define FALL_PART 100
 
 void why_sample(struct why_samples *s, const struct why_look *look)

@@ -22,13 +22,15 @@ struct why_row {
     struct look_frame stack[WHY_FRAMES]; /* innermost function first */
     unsigned nstack;
     int64_t queue, reductions, memory;
-    bool least;    /* `memory` is the least value that the messages of a long queue take */
+    bool least;    /* `memory` is a lower bound, because the queue is too long to measure its messages */
     int64_t minor; /* number of minor collections since the last major one */
     int64_t among; /* the process waits for one of this many processes; 0: it waits for no process */
     bool nif;      /* the innermost function is a NIF */
     bool loop;     /* the innermost function is the loop of a behaviour, where the process waits for any message */
-    /* "many", "late": the process waits for another one, and has too many links and monitors to tell for which one, or
-     * did not list them in time */
+    /*
+     * Why the node cannot tell for which process this one waits. "many": it has too many links and monitors. "late": it
+     * did not list them in time. "": the node can tell, or the process waits for none.
+     */
     char untold[8];
 };
 
@@ -78,7 +80,7 @@ struct why_samples {
     unsigned looks, silent, running, nif, collecting, suspended, queued;
     int64_t queue_least, queue_most;
     /*
-     * The figure was once lower than at the look before, the queue by a hundredth at least, so its growth from the
+     * The figure was once lower than at the look before (the queue by more than a hundredth), so its growth from the
      * first to the last look is not steady.
      */
     bool queue_fell, memory_fell;
@@ -117,15 +119,12 @@ enum why_cause {
 };
 extern const char *const why_causes[WHY_CAUSES]; /* names of the causes in JSON */
 
-/* Returns true if the process did not answer a third of the looks. */
+/* Returns true if the process did not answer at least a third of the looks. */
 bool why_is_silent(const struct why_samples *s);
 enum why_cause why_cause_of(const struct why_look *l, const struct why_samples *s);
 /* Returns the growth per second of a figure that was `from` at the first look and `to` at the last one. */
 double why_rate(const struct why_samples *s, int64_t from, int64_t to);
-/*
- * Returns true if the process has not run between the looks. Answering a look costs the process some reductions; it has
- * not used more.
- */
+/* Returns true if the process has not run between the looks: it has used no more reductions than its answers cost. */
 bool why_has_not_run(const struct why_samples *s);
 /*
  * Returns the function in which most looks found the process running; NULL: unknown. Ignores functions in which a look
