@@ -3,6 +3,8 @@
 
 #include "../ground/utf8.h"
 
+#define CUT_MEMBER "…" /* the member of an object for what was cut */
+
 static void add_base64(struct buf *to, const char *bytes, size_t len)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -143,25 +145,34 @@ static const uint8_t *term_json_put_list(struct buf *to, const struct term_env *
     return at;
 }
 
+/*
+ * Returns true if the first n keys of a map can be the names of members: all are atoms, or all are whole texts. An atom
+ * and a text may have the same name. CUT_MEMBER is the name of a member of ours.
+ */
+static bool are_names(const struct term_env *env, const uint8_t *at, int64_t n)
+{
+    bool atoms = true, texts = true;
+
+    for (int64_t i = 0; i < n && (atoms || texts); i++, at = wire_skip(wire_skip(at))) {
+        struct raw raw = {NULL, 0};
+        uint64_t size;
+        atoms = atoms && wire_atom(env, at, &raw) && !raw_is(raw, CUT_MEMBER);
+        texts = texts && wire_bin(at, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len) &&
+                !raw_is(raw, CUT_MEMBER);
+    }
+    return atoms || texts;
+}
+
 static const uint8_t *put_map(struct buf *to, const struct term_env *env, const uint8_t *at)
 {
     uint32_t pairs;
     const uint8_t *p;
-    int64_t n = wire_map(at, &pairs, &p);
-    const uint8_t *first = p;
-    bool plain = true;
+    const int64_t n = wire_map(at, &pairs, &p);
+    const bool plain = are_names(env, p, n);
 
-    for (int64_t i = 0; i < n && plain; i++) {
-        struct raw raw;
-        uint64_t size;
-        plain = wire_atom(env, p, &raw) ||
-                (wire_bin(p, &raw, &size) && size == raw.len && utf8_valid(raw_view(raw).at, raw.len));
-        p = wire_skip(wire_skip(p));
-    }
     json_open_object(to);
     if (!plain)
         json_put_array(to, "map");
-    p = first;
     for (int64_t i = 0; i < n; i++) {
         struct raw raw = {NULL, 0};
         uint64_t size;
@@ -183,7 +194,7 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
             p = wire_skip(p);
         p++;
         if (plain)
-            json_put_object(to, "…");
+            json_put_object(to, CUT_MEMBER);
         json_put_uint(to, "cut", pairs - (uint64_t)n);
         json_end_object(to);
     }

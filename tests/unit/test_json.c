@@ -13,10 +13,14 @@ static void structure(void)
     JSON("[true,null,1.5]", "a list of true, null and a float");
     fw_tag(&w, ETW_T_LIST), fw_int(&w, 1), fw_tag(&w, ETW_T_TAIL), fw_int(&w, 2);
     JSON("{\"list\":[1],\"tail\":2}", "an improper list");
-    fw_map(&w, 2), fw_atom(&w, "a\"b"), fw_int(&w, 1), fw_bin(&w, "k"), fw_bin(&w, "v\n");
+    fw_map(&w, 2), fw_bin(&w, "a\"b"), fw_int(&w, 1), fw_bin(&w, "k"), fw_bin(&w, "v\n");
     JSON("{\"a\\\"b\":1,\"k\":\"v\\n\"}", "a map with keys of text");
     fw_map(&w, 1), fw_int(&w, 1), fw_int(&w, 2);
     JSON("{\"map\":[[1,2]]}", "a map with other keys");
+    fw_map(&w, 2), fw_atom(&w, "a"), fw_int(&w, 1), fw_bin(&w, "a"), fw_int(&w, 2);
+    JSON("{\"map\":[[\"a\",1],[\"a\",2]]}", "a map whose keys are an atom and a text");
+    fw_map(&w, 2), fw_atom(&w, "…"), fw_int(&w, 1), fw_tag(&w, ETW_T_CUT);
+    JSON("{\"map\":[[\"…\",1],{\"cut\":1}]}", "a map that was cut, with the key of our mark");
     fw_map(&w, 9), fw_atom(&w, "a"), fw_int(&w, 1), fw_tag(&w, ETW_T_CUT);
     JSON("{\"a\":1,\"…\":{\"cut\":8}}", "a map that was cut");
     fw_bin_n(&w, "\x00\xff\x10", 3, 3);
