@@ -394,17 +394,18 @@ static bool read_marked(const struct term_env *env, const uint8_t *at, const cha
 
 bool wire_unmark(struct buf *to, const struct term_env *env, const uint8_t *at, const char *mark)
 {
-    const uint8_t *run = at, *end = wire_skip(at), *next;
+    const uint8_t *run = at, *end = wire_skip(at), *behind;
     const size_t start = to->len;
     struct raw name;
 
-    for (; at < end; at = next) {
-        next = token_end(at);
-        if (!read_marked(env, at, mark, &name, &next))
+    while (at < end) {
+        if (!read_marked(env, at, mark, &name, &behind)) {
+            at = token_end(at);
             continue;
+        }
         buf_add(to, run, (size_t)(at - run));
         add_atom(to, raw_view(name));
-        run = next;
+        run = at = behind;
     }
     if (to->len > start)
         buf_add(to, run, (size_t)(end - run));
