@@ -84,22 +84,30 @@ void regex_free(struct regex *r)
     free(r);
 }
 
-static int regex_match(struct regex *r, struct str text, size_t from)
+static int regex_match(struct regex *r, struct str text, size_t from, uint32_t options)
 {
-    return pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), from, 0,
-                       r->match, r->context);
+    return pcre2_match(r->code, (PCRE2_SPTR)(text.len ? text.at : ""), MIN(text.len, (size_t)REGEX_SUBJECT), from,
+                       options, r->match, r->context);
+}
+
+static enum regex_found found_of(int n)
+{
+    return n >= 0 ? REGEX_YES : n == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_GAVE_UP;
 }
 
 enum regex_found regex_search(struct regex *r, struct str text)
 {
-    const int n = regex_match(r, text, 0);
+    return found_of(regex_match(r, text, 0, 0));
+}
 
-    return n >= 0 ? REGEX_YES : n == PCRE2_ERROR_NOMATCH ? REGEX_NO : REGEX_GAVE_UP;
+enum regex_found regex_search_beginning(struct regex *r, struct str text)
+{
+    return found_of(regex_match(r, text, 0, PCRE2_NOTEOL));
 }
 
 bool regex_span(struct regex *r, struct str text, size_t from, size_t *ret_begin, size_t *ret_end)
 {
-    if (from > MIN(text.len, (size_t)REGEX_SUBJECT) || regex_match(r, text, from) < 0)
+    if (from > MIN(text.len, (size_t)REGEX_SUBJECT) || regex_match(r, text, from, 0) < 0)
         return false;
     const size_t *ends = pcre2_get_ovector_pointer(r->match);
     *ret_begin = ends[0];

@@ -14,6 +14,8 @@ void regex_free(struct regex *r);
 
 enum regex_found { REGEX_NO, REGEX_YES, REGEX_GAVE_UP };
 enum regex_found regex_search(struct regex *r, struct str text);
+/* The same for the beginning of a longer text: `$` does not match at its end. */
+enum regex_found regex_search_beginning(struct regex *r, struct str text);
 /* Finds the first match that begins at byte `from` or later. Returns false if there is none. */
 bool regex_span(struct regex *r, struct str text, size_t from, size_t *ret_begin, size_t *ret_end);
 

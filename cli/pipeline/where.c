@@ -429,10 +429,12 @@ static struct value eval_search(struct wheres *w, const struct where *x, const s
         }
         text = raw_of(buf_view(&printed));
     }
-    enum regex_found found = regex_search(p->regex, raw_view(text));
+    const bool whole = is_whole(v.at);
+    enum regex_found found =
+        whole ? regex_search(p->regex, raw_view(text)) : regex_search_beginning(p->regex, raw_view(text));
     buf_release(&printed);
     w->errors += found == REGEX_GAVE_UP;
-    if (found == REGEX_NO && !is_whole(v.at))
+    if (found == REGEX_NO && !whole)
         return VALUE_DONT_KNOW;
     return value_bool(found == REGEX_GAVE_UP || (found == REGEX_YES) != x->negated);
 }

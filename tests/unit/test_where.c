@@ -74,8 +74,28 @@ static bool shows_nested(size_t levels)
     return shows;
 }
 
+/* Returns true if a condition shows a call whose argument is a text that begins with "abc" and was cut. */
+static bool shows_cut(const char *where)
+{
+    struct buf lines = {0};
+    struct fw w = {0};
+
+    fw_begin(&w);
+    fw_ring(&w, 1);
+    fw_call(&w, 1000000, PID(1), "m", "f", 1);
+    fw_bin_n(&w, "abc", 3, 10);
+    fw_frame_end(&w);
+    const bool shows = shown_by(&w, "m:f/1", where, "text", &look, &lines) && lines.len;
+    buf_release(&lines);
+    return shows;
+}
+
 int main(void)
 {
+    ok(shows_cut("args[1] =~ \"bc\"") && !shows_cut("args[1] !~ \"bc\""),
+       "the beginning of a text that was cut decides");
+    ok(shows_cut("args[1] =~ \"x\"") && shows_cut("args[1] !~ \"x\""), "what was cut may match");
+    ok(shows_cut("args[1] =~ \"bc$\"") && shows_cut("args[1] !~ \"bc$\""), "the end of a text that was cut is unknown");
     is_text(shown("m:f/2 -> return", NULL), "c1 c2 r2 c3 e2 r1 c4 ", "no condition shows every event");
     SHOWS("args[1] == 2", "c2 r2 ");
     SHOWS("args[1] > 1", "c2 r2 c3 e2 c4 ");
