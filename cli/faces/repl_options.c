@@ -141,6 +141,29 @@ static bool set_values(struct repl_options *options, const struct repl_option *w
     return true;
 }
 
+/* Returns true if both texts give a value to the same variable: NAME=TERM. */
+static bool same_variable(const char *a, const char *b)
+{
+    const size_t n = strcspn(a, "=");
+
+    return n == strcspn(b, "=") && !strncmp(a, b, n);
+}
+
+/* Removes each NAME=TERM for which the list has a later value. */
+static void drop_replaced(struct texts *lets)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < lets->count; i++) {
+        size_t later = i + 1;
+        while (later < lets->count && !same_variable(lets->items[i], lets->items[later]))
+            later++;
+        if (later == lets->count)
+            lets->items[kept++] = lets->items[i];
+    }
+    lets->count = kept;
+}
+
 bool repl_option_change(struct repl_options *o, const struct repl_option *which, char *text,
                         struct repl_old_value *ret_old, struct err *e)
 {
@@ -155,7 +178,10 @@ bool repl_option_change(struct repl_options *o, const struct repl_option *which,
         for (size_t i = 0; i < ret_old->list.count && keeps_old_values(which->row) && with; i++)
             texts_add(list, ret_old->list.items[i]);
     }
-    return set_values(o, which, text, e);
+    const bool ok = set_values(o, which, text, e);
+    if (ok && !strcmp(which->row->name, "let"))
+        drop_replaced(list);
+    return ok;
 }
 
 void repl_option_undo(struct repl_options *o, const struct repl_option *which, struct repl_old_value *old)

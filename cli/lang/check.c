@@ -47,7 +47,7 @@ bool check_let(struct check *k, const struct ast *pin, term_t *ret)
     struct guess g;
 
     guess_init(&g, pin->text);
-    for (size_t i = 0; i < opt->nlets; i++) {
+    for (size_t i = opt->nlets; i-- > 0;) { /* the last value counts */
         if (str_same(opt->lets[i].name, pin->text)) {
             *ret = opt->lets[i].value;
             return true;

@@ -35,7 +35,7 @@ bool check_record_of(struct check *k, struct str module, struct str name, const 
     struct lang_lookup found = {0};
 
     *ret_later = false;
-    for (size_t i = 0; i < opt->nrecords; i++) {
+    for (size_t i = opt->nrecords; i-- > 0;) { /* the last definition counts */
         if (str_same(opt->records[i].name, name)) {
             *ret = opt->records[i];
             return true;

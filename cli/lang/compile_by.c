@@ -2,6 +2,7 @@
 /* Compiles `by`: the keys and aggregates by which the client counts events. pipeline/grouping.c evaluates them. */
 #include <string.h>
 
+#include "../../nif/etrace_wire.h"
 #include "compile.h"
 #include "meant.h"
 
@@ -192,7 +193,11 @@ const struct spec_by *compile_by(struct unit *u, const struct ast_probe *p, cons
             return NULL;
     if (!p->naggregates)
         aggregates[0] = (struct by_aggregate){.text = STR("count")};
-    *by = (struct spec_by){.keys = keys, .nkeys = p->nkeys, .aggregates = aggregates, .surface = u->c->surface};
+    *by = (struct spec_by){.keys = keys,
+                           .nkeys = p->nkeys,
+                           .aggregates = aggregates,
+                           .surface = u->c->surface,
+                           .most = u->c->opt->most_keys ? u->c->opt->most_keys : ETW_BY_ROWS};
     by->naggregates = MAX(p->naggregates, 1);
     set_by_text(u, by);
     set_by_uses(by);

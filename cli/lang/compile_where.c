@@ -482,35 +482,48 @@ static bool check_class(struct maker *m, const struct where *side, const struct 
     return diag_guess(m->k->c, &g);
 }
 
+/* Rejects a bare number beside a duration. */
+static bool check_duration(struct maker *m, const struct where *side, const struct where *other, const struct ast *of)
+{
+    if (side->kind != WT_DURATION || other->kind == WT_DURATION || other->type != WHERE_CONST)
+        return true;
+    diag(m->k->c, of->from, of->len, "a duration needs a unit");
+    if (other->kind == WT_INT)
+        return diag_note(m->k->c, "write %lldms", (long long)other->constant->integer);
+    return diag_note(m->k->c, "ns us ms s m h");
+}
+
 /*
- * Rejects a comparison of two constants, and a comparison whose units do not fit: of a duration with a bare number, or
- * of a size with a duration.
+ * Rejects the comparison of a side with another one whose unit or type does not fit: of a duration with a bare number,
+ * or of a size with a duration.
  */
+static bool check_fits(struct maker *m, const struct where *side, const struct where *other, const struct ast *at,
+                       const struct ast *of)
+{
+    const bool measured = other->kind == WT_DURATION || other->kind == WT_SIZE;
+
+    if (((measured || other->type == WHERE_CONST) && !check_word(m, side, at)) || !check_duration(m, side, other, of))
+        return false;
+    if (side->kind == WT_SIZE && other->type == WHERE_CONST && other->kind != WT_SIZE && other->kind != WT_INT) {
+        diag(m->k->c, of->from, of->len, "a size is a number of bytes");
+        return diag_note(m->k->c, "B kB MB GB");
+    }
+    if (side->kind == WT_SIZE && other->kind == WT_DURATION) {
+        const size_t from = MIN(at->from, of->from), end = MAX(at->from + at->len, of->from + of->len);
+        return diag(m->k->c, from, end - from, "a size cannot be compared with a duration");
+    }
+    if (side->kind == WT_INT && side->type != WHERE_CONST && other->kind == WT_DURATION)
+        return diag(m->k->c, of->from, of->len, "'%.*s' is a number without a unit", (int)at->len,
+                    m->k->c->text.at + at->from);
+    return check_constant(m, side, other, of) &&
+           (side->type != WHERE_NAME || side->property != PROPERTY_class || check_class(m, other, of));
+}
+
 static bool check_compare(struct maker *m, struct where *const sides[2], const struct ast *n)
 {
-    for (size_t i = 0; i < 2; i++) {
-        const struct where *side = sides[i], *other = sides[1 - i];
-        const struct ast *at = n->items[i];
-        bool measured = other->kind == WT_DURATION || other->kind == WT_SIZE;
-        if ((measured || other->type == WHERE_CONST) && !check_word(m, side, at))
+    for (size_t i = 0; i < 2; i++)
+        if (!check_fits(m, sides[i], sides[1 - i], n->items[i], n->items[1 - i]))
             return false;
-        if (side->kind == WT_DURATION && other->kind != WT_DURATION && other->type == WHERE_CONST) {
-            diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a duration needs a unit");
-            if (other->kind == WT_INT)
-                return diag_note(m->k->c, "write %lldms", (long long)other->constant->integer);
-            return diag_note(m->k->c, "ns us ms s m h");
-        }
-        if (side->kind == WT_SIZE && other->type == WHERE_CONST && other->kind != WT_SIZE && other->kind != WT_INT) {
-            diag(m->k->c, n->items[1 - i]->from, n->items[1 - i]->len, "a size is a number of bytes");
-            return diag_note(m->k->c, "B kB MB GB");
-        }
-        if (side->kind == WT_SIZE && other->kind == WT_DURATION)
-            return diag(m->k->c, n->from, n->len, "a size cannot be compared with a duration");
-        if (!check_constant(m, side, other, n->items[1 - i]))
-            return false;
-        if (side->type == WHERE_NAME && side->property == PROPERTY_class && !check_class(m, other, n->items[1 - i]))
-            return false;
-    }
     if (sides[0]->type == WHERE_CONST && sides[1]->type == WHERE_CONST)
         return diag(m->k->c, n->from, n->len, "this compares two constants");
     return true;
@@ -547,6 +560,8 @@ static bool is_value(const struct maker *m, const struct ast *n)
 
     if (n->type == A_CALL || n->type == A_INDEX || n->type == A_DOT || n->type == A_RECFIELD)
         return true;
+    if (n->type == A_VAR && is_in_head(m->probe, n->text))
+        return true;
     if (m->k->c->surface == SPEC_ELIXIR)
         return n->type == A_VAR && find_word(m, n->text, &id);
     return is_word(n) && find_word(m, n->value->text, &id);
@@ -577,6 +592,16 @@ static struct where *compile_native(struct maker *m, const struct ast *n, const 
                 CALL(m, FN_NOT, n, CALL(m, FN_IS_TUPLE, n, value)));
 }
 
+/* Returns the largest N of the variables '$N' in a pattern; -1: it has none. */
+static int highest_variable(term_t pattern)
+{
+    int highest = MAX(spec_variable(pattern), pattern->tail ? highest_variable(pattern->tail) : -1);
+
+    for (size_t i = 0; i < pattern->count; i++)
+        highest = MAX(highest, highest_variable(pattern->items[i]));
+    return highest;
+}
+
 static struct where *compile_match(struct maker *m, const struct ast *n)
 {
     const bool first = is_value(m, n->items[0]);
@@ -602,6 +627,11 @@ static struct where *compile_match(struct maker *m, const struct ast *n)
         return compile_native(m, pattern, value);
     if (!mspec_head(&head, &cl, 0))
         return NULL;
+    if (highest_variable(head.head) >= WHERE_VARIABLES) {
+        diag(m->k->c, pattern->from, pattern->len, "a pattern of a filter has at most %d variables",
+             WHERE_VARIABLES - 1);
+        return NULL;
+    }
     if (head.guards.count) {
         diag(m->k->c, pattern->from, pattern->len, "a pattern of a filter can only contain literals and variables");
         diag_note(m->k->c, "compare the rest, as in hd(ret) > 1");
@@ -644,7 +674,8 @@ static struct where *compile_in(struct maker *m, const struct ast *n)
         struct where *low = compile_node(m, of->items[0]), *high = low ? compile_node(m, of->items[1]) : NULL;
         const struct where *first = low;
         int64_t step;
-        if (!high || !check_step(m->k, of, &step))
+        if (!high || !check_fits(m, value, low, n->items[0], of->items[0]) ||
+            !check_fits(m, value, high, n->items[0], of->items[1]) || !check_step(m->k, of, &step))
             return NULL;
         if (step ? step < 0
                  : low->type == WHERE_CONST && high->type == WHERE_CONST && low->constant->type == TERM_INT &&
@@ -672,7 +703,7 @@ static struct where *compile_in(struct maker *m, const struct ast *n)
         for (size_t i = 0; i < count; i++) {
             struct where *item =
                 of->type == A_LIST ? compile_node(m, of->items[i]) : make_constant(m, of->value->items[i], of);
-            if (!item || !check_constant(m, value, item, of->type == A_LIST ? of->items[i] : of))
+            if (!item || !check_fits(m, value, item, n->items[0], of->type == A_LIST ? of->items[i] : of))
                 return NULL;
             tests[i] = CALL(m, FN_EQ_EXACT, n, value, item);
         }
@@ -732,6 +763,10 @@ static struct where *compile_operator(struct maker *m, const struct ast *n)
     if (n->op >= FN_AND && n->op <= FN_XOR)
         for (size_t i = 0; i < n->count; i++)
             if (!check_is_test(m, args[i], n->items[i]))
+                return NULL;
+    if (n->op == FN_ADD || n->op == FN_SUB)
+        for (size_t i = 0; i < 2; i++)
+            if (!check_duration(m, args[i], args[1 - i], n->items[1 - i]))
                 return NULL;
     struct where *w = make_call(m, n->op, n, n->count, (const struct where **)(void *)args);
     if (!is_comparison(n->op) && w->kind != WT_BOOL && n->count == 2)

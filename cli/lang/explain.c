@@ -389,7 +389,7 @@ static void text_by(const struct spec *s, struct buf *b)
             lang_print_where(by->aggregates[i].value, b);
         }
         if (!i && by_node_of(s, &node, &why))
-            buf_printf(b, ", by the node: %u keys at most, then (other)", ETW_BY_ROWS);
+            buf_printf(b, ", by the node: %u keys at most, then (other)", by->most);
         else if (!i)
             buf_printf(b, ", by the client: %s", why);
         buf_char(b, '\n');
@@ -548,7 +548,7 @@ static void json_by(struct buf *b, const struct spec *s)
     const bool on_node = by_node_of(s, &node, &why);
     json_put_bool(b, "on_node", on_node);
     if (on_node)
-        json_put_uint(b, "most_keys", ETW_BY_ROWS);
+        json_put_uint(b, "most_keys", by->most);
     else
         json_put_string(b, "reason", raw_text(why));
     json_end_object(b);

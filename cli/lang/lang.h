@@ -48,8 +48,9 @@ struct lang_options {
     bool root;                 /* the text is a root (a recording stores the root of a probe as a text) */
     unsigned needs;            /* what filters outside of the text (-e) need: PROPERTY_NEEDS_RETURN, _CALLER */
 
-    struct safe label; /* label of the specs; borrowed, must outlive them */
-    size_t number;     /* number of the first spec; each further spec gets the next number */
+    struct safe label;  /* label of the specs; borrowed, must outlive them */
+    size_t number;      /* number of the first spec; each further spec gets the next number */
+    uint32_t most_keys; /* limit for the keys that a node counts; 0: ETW_BY_ROWS */
     const struct lang_let *lets;
     size_t nlets;
     const struct lang_record *records;

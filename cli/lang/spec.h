@@ -134,6 +134,8 @@ enum spec_counter {
 
 /* ---- where: the filter that the client evaluates ---- */
 
+#define WHERE_VARIABLES 100 /* WHERE_MATCH: the variables of a pattern are '$0' to '$99' */
+
 enum where_type {
     WHERE_CONST,     /* `constant` is the value */
     WHERE_NAME,      /* `property` is the property of the event to read; `index` is the N of args[N] */
@@ -207,6 +209,7 @@ struct spec_by {
     bool any_late;   /* for a call, some key or some aggregate is known only when the result arrives */
     unsigned uses;   /* PROPERTY_ bits of all properties that the keys and aggregates read */
     struct str text; /* the clause; clauses with the same text share a table */
+    uint32_t most;   /* limit for the keys that a node counts */
     enum spec_surface surface;
 };
 

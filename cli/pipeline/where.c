@@ -311,7 +311,7 @@ static enum match match_pattern(struct wheres *w, term_t pattern, struct value v
     if (pattern->type == TERM_ATOM && pattern->text.len == 1 && pattern->text.at[0] == '_')
         return MATCH_YES;
     const int n = spec_variable(pattern);
-    if (n > 99)
+    if (n >= WHERE_VARIABLES)
         return MATCH_NO;
     if (n >= 0) {
         if (bound[n].at)
@@ -531,7 +531,7 @@ static struct value eval_test(struct wheres *w, const struct where *x, const str
     case WHERE_AGGREGATE:
         return aggregate_value(w, x);
     case WHERE_MATCH: {
-        struct value bound[100] = {0}, v = eval_value(w, x->items[0], e);
+        struct value bound[WHERE_VARIABLES] = {0}, v = eval_value(w, x->items[0], e);
         if (v.state != VALUE_TERM)
             return v;
         enum match m = match_pattern(w, x->constant, v, bound);

@@ -298,6 +298,7 @@ bool exprs_compile(struct exprs *p, const struct what_opts *what, const struct t
     struct lang_options opt = {.otp = otp,
                                .unsafe = what->unsafe,
                                .dumps = p->dumps,
+                               .most_keys = (uint32_t)what->keys,
                                .find_record = p->find_record,
                                .find_data = p->find_data};
     struct lang_let *lets;

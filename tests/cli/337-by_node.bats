@@ -366,6 +366,10 @@ MESSAGES='begin
     why 'the node cannot evaluate its filter after where' 'send(_, M) where to == self by M'
     run -0 "$ETRACE_BIN" explain 'work:two(K, N) by K: sum(N)'
     assert_output --partial ', by the node: 4095 keys at most, then (other)'
+    run -0 "$ETRACE_BIN" explain --keys 60000 'ets:lookup(T, _) by T'
+    assert_output --partial ', by the node: 60000 keys at most, then (other)'
+    run -0 "$ETRACE_BIN" explain --keys 60000 --format json 'ets:lookup(T, _) by T'
+    assert_output --partial '"most_keys":60000'
     # A limit, a filter and a view of events need the events.
     traced --limit 3 'work:one(X) by X' -- '[work:one(1) || _ <- [1, 2, 3, 4, 5]]'
     assert_output --regexp '^X +count

@@ -294,6 +294,12 @@ LINES
     assert_equal "$(grep -c 'call work:one' "$OUT")" 2
 }
 
+@test "a new value of a variable of :let replaces the old one" {
+    script -- 1 ':let N=1\n:let M=7\n:let N=2\n:set\nwork:one(^N)\n' 'work:one(1), work:one(2)' ':wait 1 events\n'
+    assert_equal "$(grep -o 'call work:one.*' "$OUT")" 'call work:one(2)'
+    assert_equal "$(grep -o '[MN]=[0-9]' "$OUT" | paste -sd ' ')" 'M=7 N=2'
+}
+
 # bats test_tags=long
 @test "--format and --fields are valid if the view of any output uses them" {
     script -q --format '{mfa}' -o "$BATS_TEST_TMPDIR/x.etr" -- 0 'work:one/1\n:wait 50ms\n' ok ''
