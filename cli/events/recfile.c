@@ -59,6 +59,7 @@ struct recfile {
     uint64_t first;   /* file offset of the first block; valid if `begun` */
     uint64_t bound;   /* the offset set by recfile_bound() */
     bool eof, begun;  /* begun: the header of the file was read */
+    bool truncated;   /* the file ends amid a block, or without a footer */
     unsigned version; /* version of the format, from the header */
     bool scans;       /* returns stored bytes without decompressing them */
     struct recunpack unpack;
@@ -179,6 +180,12 @@ static enum source_got recfile_read_header(struct recfile *f, int timeout_ms, st
     return SOURCE_ITEM;
 }
 
+static enum source_got fail_truncated(struct recfile *f, const char *what, struct err *e)
+{
+    f->truncated = true;
+    return fail_damaged(f, f->offset + (f->in.len - f->taken), what, e);
+}
+
 /* Reads the next block without decompressing it, and checks its checksum. */
 static enum source_got next_block(struct recfile *f, struct etw_block *b, struct str *ret, int timeout_ms,
                                   struct err *e)
@@ -188,10 +195,10 @@ static enum source_got next_block(struct recfile *f, struct etw_block *b, struct
     if (got == SOURCE_END && f->in.len == f->taken) {
         if (f->last_type == ETW_BLOCK_FOOTER)
             return SOURCE_END;
-        return fail_damaged(f, f->offset, "the recording is truncated: its end is missing", e);
+        return fail_truncated(f, "the recording is truncated: its end is missing", e);
     }
     if (got == SOURCE_END)
-        return fail_damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+        return fail_truncated(f, "the recording is truncated", e);
     if (got != SOURCE_ITEM)
         return got;
     memcpy(b, input_at(f), sizeof(*b));
@@ -199,7 +206,7 @@ static enum source_got next_block(struct recfile *f, struct etw_block *b, struct
         return fail_damaged(f, f->offset, "the recording is damaged: invalid block", e);
     got = fill_input(f, sizeof(*b) + b->bytes, timeout_ms, e);
     if (got == SOURCE_END)
-        return fail_damaged(f, f->offset + (f->in.len - f->taken), "the recording is truncated", e);
+        return fail_truncated(f, "the recording is truncated", e);
     if (got != SOURCE_ITEM)
         return got;
     *ret = (struct str){input_at(f) + sizeof(*b), b->bytes};
@@ -436,44 +443,44 @@ struct source *recfile_open(const char *path, struct err *e)
     return recfile_open_fd(fd, path, e);
 }
 
-/*
- * Writes a header of the current version into a file of version 1, because compressed blocks follow. Returns false on
- * failure.
- */
-static bool raise_version(int fd, const struct recfile *f)
+/* Returns true if the file ends with a footer, so nothing was cut off. */
+static bool ends_with_footer(int fd)
 {
-    struct buf header = {0};
+    struct {
+        struct etw_block head;
+        char bytes[sizeof(struct etw_footer)];
+    } b;
+    const off_t end = lseek(fd, 0, SEEK_END);
 
-    if (f->version == ETW_FILE_VERSION)
-        return true;
-    recfile_header(&header);
-    bool good = pwrite(fd, header.data, header.len, 0) == (ssize_t)header.len;
-    buf_release(&header);
-    return good;
+    return end >= (off_t)sizeof(b) && pread(fd, &b, sizeof(b), end - (off_t)sizeof(b)) == (ssize_t)sizeof(b) &&
+           b.head.type == ETW_BLOCK_FOOTER && b.head.bytes == sizeof(b.bytes) &&
+           recfile_crc(&b.head, b.bytes) == b.head.crc;
 }
 
 /*
- * Returns the offset at which the last whole block of a recording ends. Also raises the version in the header
- * (raise_version()). On failure returns -1 and sets *e.
+ * Finds the end of the last whole block. Returns false, with an error, if this is no recording, or if something other
+ * than a cut follows. A block with a wrong length looks as if the file was cut there.
  */
-static off_t recfile_whole(int fd, const char *path, struct err *e)
+static bool recfile_whole(int fd, const char *path, struct recfile_before *ret, struct err *e)
 {
-    int copy = dup(fd);
+    const int copy = dup(fd);
     struct recfile *f = copy < 0 ? NULL : (struct recfile *)recfile_open_fd(copy, path, e);
     struct source_item item;
-    off_t good = -1;
+    enum source_got got;
 
     if (copy < 0)
         err_set(e, ERR_RUN, "cannot read %s: %s", path, strerror(errno));
     if (!f)
-        return -1;
+        return false;
     f->scans = true;
-    while (source_next(&f->source, &item, -1, e) <= SOURCE_NOTHING)
+    while ((got = source_next(&f->source, &item, -1, e)) <= SOURCE_NOTHING)
         ;
-    if (f->begun && raise_version(fd, f))
-        good = (off_t)f->offset;
+    const bool good = got == SOURCE_END || (f->truncated && !ends_with_footer(fd));
+    if (good)
+        *ret = (struct recfile_before){f->offset, f->version != ETW_FILE_VERSION};
     else if (f->begun)
-        err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
+        err_hint(e, "-a appends nothing to a recording that is damaged; etrace browse also shows what is behind the "
+                    "damage");
     source_close(&f->source);
     return good;
 }
@@ -509,7 +516,7 @@ bool recfile_end(const char *path, int64_t *ret_wall_ns, struct err *e)
     return good;
 }
 
-int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e)
+int recfile_create(const char *path, bool append, struct recfile_before *ret, struct err *e)
 {
     struct stat st;
     /* O_RDWR would make this process the reader of its own pipe; O_WRONLY with O_NONBLOCK fails if there is no
@@ -519,22 +526,11 @@ int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e
 
     if (fd < 0)
         return -1;
-    *ret_fresh = true;
-    if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size)
+    *ret = (struct recfile_before){0};
+    if (!append || fstat(fd, &st) || !S_ISREG(st.st_mode) || !st.st_size || recfile_whole(fd, path, ret, e))
         return fd;
-
-    const off_t good = recfile_whole(fd, path, e);
-    if (good < 0) { /* the file is no recording; *e is set */
-        close(fd);
-        return -1;
-    }
-    if (ftruncate(fd, good) || lseek(fd, good, SEEK_SET) != good) {
-        err_set(e, ERR_RUN, "cannot write %s: %s", path, strerror(errno));
-        close(fd);
-        return -1;
-    }
-    *ret_fresh = false;
-    return fd;
+    close(fd);
+    return -1;
 }
 
 /* ---- the request ---- */

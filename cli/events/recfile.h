@@ -20,12 +20,18 @@ void recfile_header(struct buf *to);
 void recfile_block(struct buf *to, unsigned type, unsigned node, struct str bytes);
 uint32_t recfile_crc(const struct etw_block *b, const void *bytes); /* returns the right value of b->crc */
 
+/* A recording to which a run is appended. */
+struct recfile_before {
+    uint64_t whole; /* the offset at which the run begins; 0: the file still needs a header */
+    bool old;       /* the file has version 1 in its header; compressed blocks need the header of recfile_header() */
+};
+
 /*
- * Creates the file with mode 0600, or opens it; refuses symbolic links. With `append`, positions the descriptor after
- * the last whole block of an existing recording. Sets *ret_fresh to true if the file still needs a header. Returns -1
- * and sets *e on failure.
+ * Creates the file with mode 0600, or opens it, and changes nothing in it; refuses symbolic links. With `append`, *ret
+ * says what the file contains. A recording that is damaged before its end is refused, because the damage would hide the
+ * new run. Returns -1 and sets *e on failure.
  */
-int recfile_create(const char *path, bool append, bool *ret_fresh, struct err *e);
+int recfile_create(const char *path, bool append, struct recfile_before *ret, struct err *e);
 
 /* ---- reading ---- */
 

@@ -34,8 +34,10 @@ struct out {
     pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t filled;
     struct buf filling;
-    bool stale;     /* the old content is still in the file; no writes until out_begin() */
-    size_t writing; /* bytes that the thread took from `filling` and has not written yet */
+    bool stale;        /* the old content is still in the file; no writes until out_begin() */
+    off_t kept;        /* out_begin() keeps these bytes of it, */
+    struct buf header; /* with these at the beginning */
+    size_t writing;    /* bytes that the thread took from `filling` and has not written yet */
     int error;
     bool threadless; /* the thread could not be started */
     bool awaited;    /* the owner wants a wake-up after the next write */
@@ -256,6 +258,7 @@ void out_free(struct out *o)
     pthread_mutex_destroy(&o->lock);
     pthread_cond_destroy(&o->filled);
     buf_release(&o->filling);
+    buf_release(&o->header);
     free(o->name);
     free(o);
 }
@@ -353,10 +356,20 @@ void out_replaces(struct out *o)
     o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode) && st.st_size;
 }
 
+void out_continues(struct out *o, uint64_t kept, struct str header)
+{
+    out_replaces(o);
+    o->kept = (off_t)kept;
+    buf_str(&o->header, header);
+}
+
 void out_begin(struct out *o)
 {
+    const struct buf *h = &o->header;
+
     pthread_mutex_lock(&o->lock);
-    if (o->stale && ftruncate(o->fd, 0))
+    if (o->stale && (ftruncate(o->fd, o->kept) || lseek(o->fd, o->kept, SEEK_SET) < 0 ||
+                     (h->len && pwrite(o->fd, h->data, h->len, 0) != (ssize_t)h->len)))
         o->error = errno;
     o->stale = false;
     pthread_mutex_unlock(&o->lock);

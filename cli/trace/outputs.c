@@ -110,15 +110,18 @@ static void outputs_add(struct outputs *s, struct out *out, const struct sink_ty
 /* Opens a recording. With -a, continues an existing one after its last complete block; *ret_append is then true. */
 static struct out *open_recording(const char *path, bool append, bool *ret_append, struct err *e)
 {
-    bool fresh;
-    int fd = recfile_create(path, append, &fresh, e);
+    struct recfile_before before;
+    struct buf header = {0};
+    int fd = recfile_create(path, append, &before, e);
 
     if (fd < 0)
         return NULL;
     struct out *o = out_new(fd, true, path);
-    *ret_append = !fresh;
-    if (!append)
-        out_replaces(o);
+    *ret_append = before.whole;
+    if (before.old)
+        recfile_header(&header);
+    out_continues(o, before.whole, buf_view(&header));
+    buf_release(&header);
     return o;
 }
 

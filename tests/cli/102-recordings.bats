@@ -43,6 +43,27 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 
 times() { awk '{ print $1 }' | sort -u; }
 
+@test "-a leaves a recording as it was if the trace cannot start, and one that is damaged" {
+    local before at status
+    cd "$BATS_TEST_TMPDIR"
+    replay "$fixtures/shop.etr" -o sound.etr >/dev/null
+    head -c -50 sound.etr >cut.etr
+    for file in sound cut; do
+        before=$(sha256sum $file.etr)
+        run -3 --separate-stderr "$ETRACE_BIN" -n nobody@127.0.0.1 -a -o $file.etr lists:seq/2
+        assert_equal "$(sha256sum $file.etr)" "$before"
+    done
+    # One byte of the first block, and one of its length.
+    for at in 60 26; do
+        cp sound.etr bad.etr
+        printf '\x5a' | dd of=bad.etr bs=1 seek=$at conv=notrunc status=none
+        before=$(sha256sum bad.etr)
+        run -1 --separate-stderr "$ETRACE_BIN" replay "$fixtures/shop.etr" -a -o bad.etr
+        assert_regex "$stderr" '^etrace: bad.etr: the recording is (damaged|truncated).* at byte [0-9]+'$'\n''hint: -a appends nothing'
+        assert_equal "$(sha256sum bad.etr)" "$before"
+    done
+}
+
 @test "--from and --to show a part of a recording, by time of day, date or distance" {
     local all=$BATS_TEST_TMPDIR/all.text
     replay "$fixtures/shop.etr" --utc >"$all"

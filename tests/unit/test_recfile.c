@@ -13,6 +13,7 @@
 #include "events/recpack.h"
 #include "events/recseek.h"
 #include "ground/mem.h"
+#include "ground/out.h"
 
 static char path[] = "/tmp/etrace-test-XXXXXX";
 
@@ -195,12 +196,30 @@ static void test_packed(void)
 }
 
 /* Appends a compressed run to a file with a header of version 1. */
+/* Appends a run, the bytes of a recording without its header, as a trace does. Closes the descriptor. */
+static void append_to(int fd, const struct recfile_before *before, const struct buf *run)
+{
+    struct out *o = out_new(fd, true, path);
+    const size_t header = sizeof(struct etw_file);
+    struct buf first = {0};
+
+    if (before->old)
+        recfile_header(&first);
+    out_continues(o, before->whole, buf_view(&first));
+    out_write(o, run->data + header, run->len - header);
+    out_begin(o);
+    while (out_backlog(o, 0))
+        usleep(1000);
+    out_free(o);
+    buf_release(&first);
+}
+
 static void test_append_to_version_1(void)
 {
     struct fw w = {0}, v = {0};
     struct buf f = {0}, more = {0};
     struct err e;
-    bool fresh;
+    struct recfile_before before;
 
     fw_begin(&w);
     make(&f, &w);
@@ -210,12 +229,13 @@ static void test_append_to_version_1(void)
     memcpy(f.data, &h, sizeof(h));
     put(f.data, f.len);
     is_text(reading(&e), "SBF.", "a recording of version 1 is read");
-    int fd = recfile_create(path, true, &fresh, &e);
-    ok(fd >= 0 && !fresh, "a recording of version 1 can be appended to");
+    int fd = recfile_create(path, true, &before, &e);
+    ok(fd >= 0 && before.whole == f.len && before.old, "a recording of version 1 can be appended to");
     fw_begin(&v);
     make(&more, &v);
     struct buf small = packed(&more);
-    ok(write(fd, small.data + sizeof(h), small.len - sizeof(h)) > 0, "a compressed run is written");
+    append_to(fd, &before, &small);
+    fd = open(path, O_RDONLY);
     ok(pread(fd, &h, sizeof(h), 0) == sizeof(h) && h.version == 2, "older readers refuse the file by its version");
     close(fd);
     is_text(reading(&e), "SBFSBF.", "both runs are read");
@@ -231,28 +251,35 @@ static void test_append(void)
     struct fw w = {0}, v = {0};
     struct buf f = {0}, more = {0};
     struct err e;
-    bool fresh = false;
+    struct recfile_before before;
 
     fw_begin(&w);
     make(&f, &w);
     put(f.data, f.len - 50); /* cut the footer off, as if the run was killed */
-    int fd = recfile_create(path, true, &fresh, &e);
-    ok(fd >= 0 && !fresh, "a truncated recording can be appended to");
+    int fd = recfile_create(path, true, &before, &e);
+    ok(fd >= 0 && before.whole && before.whole < f.len - 50 && !before.old, "a truncated recording can be appended to");
+    is_number(lseek(fd, 0, SEEK_END), (int64_t)f.len - 50, "it is unchanged until the run begins");
     fw_begin(&v);
     make(&more, &v);
-    const size_t header = sizeof(struct etw_file);
-    ok(write(fd, more.data + header, more.len - header) > 0, "a second run is written");
-    close(fd);
+    append_to(fd, &before, &more);
     is_text(reading(&e), "SBSBF.", "both runs are read");
+    const size_t header = sizeof(struct etw_file);
+    const size_t places[] = {header + offsetof(struct etw_block, crc), header + offsetof(struct etw_block, bytes) + 2};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        f.data[places[i]] ^= 1;
+        put(f.data, f.len);
+        ok(recfile_create(path, true, &before, &e) < 0 && e.hint[0], "a recording that is damaged is not appended to");
+        f.data[places[i]] ^= 1;
+    }
     put("hello", 5);
-    ok(recfile_create(path, true, &fresh, &e) < 0, "a file that is not a recording is not appended to");
-    fd = recfile_create(path, false, &fresh, &e);
-    ok(fd >= 0 && fresh, "a file that is not a recording can be overwritten");
+    ok(recfile_create(path, true, &before, &e) < 0, "a file that is not a recording is not appended to");
+    fd = recfile_create(path, false, &before, &e);
+    ok(fd >= 0 && !before.whole, "a file that is not a recording can be overwritten");
     close(fd);
     char link_path[100];
     snprintf(link_path, sizeof(link_path), "%s.link", path);
     ok(!symlink(path, link_path), "the test makes a symbolic link");
-    ok(recfile_create(link_path, false, &fresh, &e) < 0, "a symbolic link is not followed");
+    ok(recfile_create(link_path, false, &before, &e) < 0, "a symbolic link is not followed");
     unlink(link_path);
     buf_release(&f);
     buf_release(&more);
