@@ -15,6 +15,8 @@ bool recordings_open(struct recordings *r, const struct texts *paths, struct err
 {
     size_t n = 0;
 
+    if (paths->count > EVENT_NODES) /* each has a node of its own */
+        return recmerge_too_many(e);
     r->files = mem_zalloc(paths->count * sizeof(struct source *));
     while (n < paths->count && (r->files[n] = recfile_open(paths->items[n], e)))
         n++;

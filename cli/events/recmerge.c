@@ -40,6 +40,7 @@ struct recmerge {
     struct err why;     /* the first error of a file, if failed */
 };
 
+/* Returns the number of the node in the merged stream, or EVENT_NODES if there are too many. */
 static unsigned place_of(struct recmerge *m, size_t file, unsigned node)
 {
     for (unsigned i = 0; i < m->nplaces; i++)
@@ -140,6 +141,12 @@ static enum source_got give_mark(struct recmerge *m, struct source_item *ret)
     return SOURCE_ITEM;
 }
 
+bool recmerge_too_many(struct err *e)
+{
+    err_set(e, ERR_RUN, "recordings of more than %d nodes cannot be shown together", EVENT_NODES);
+    return err_hint(e, "replay some of them"), false;
+}
+
 static enum source_got return_item(struct recmerge *m, struct file *f, struct source_item *ret, struct err *e)
 {
     const unsigned node = place_of(m, (size_t)(f - m->files), f->item.node);
@@ -147,6 +154,8 @@ static enum source_got return_item(struct recmerge *m, struct file *f, struct so
     f->ready = false;
     *ret = f->item;
     ret->node = node;
+    if (node == EVENT_NODES)
+        return recmerge_too_many(e), SOURCE_FAILED;
     if (ret->type == SOURCE_SPECS && !match_request(m, ret->bytes)) {
         err_set(e, ERR_RUN, "the recordings have different expressions, so they cannot be shown together");
         err_hint(e, "replay them one by one");
@@ -154,11 +163,11 @@ static enum source_got return_item(struct recmerge *m, struct file *f, struct so
     }
     for (size_t i = 0; i < m->nfiles; i++)
         m->files[i].given = f == &m->files[i];
-    if (ret->type == SOURCE_STATE && node < EVENT_NODES) {
+    if (ret->type == SOURCE_STATE) {
         struct state_in in = {ret->bytes.at, ret->bytes.at + ret->bytes.len, false};
         m->places[node].batches = state_read_number(&in);
     }
-    if (ret->type == SOURCE_BATCH && node < EVENT_NODES) {
+    if (ret->type == SOURCE_BATCH) {
         m->places[node].batches++;
         m->marked = is_apart(m, f) ? node + 1 : 0;
     }

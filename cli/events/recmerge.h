@@ -13,6 +13,9 @@
 /* Takes ownership of the sources, whose order decides between batches of the same time. */
 struct source *recmerge_new(struct source *const *files, size_t n);
 
+/* Sets the error of recordings that have more than EVENT_NODES nodes together. Returns false. */
+bool recmerge_too_many(struct err *e);
+
 /*
  * Calls recfile_seek() for each recording. Returns false if none moved. Sets *ret_stale if the item that was returned
  * last is no longer valid.

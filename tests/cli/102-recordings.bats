@@ -43,6 +43,22 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 
 times() { awk '{ print $1 }' | sort -u; }
 
+@test "recordings of more nodes than a replay can show are refused before it prints anything" {
+    local files
+    cd "$BATS_TEST_TMPDIR"
+    for ((i = 0; i < 257; i++)); do ln -s "$fixtures/shop.etr" "$i.etr"; done
+    run -1 --separate-stderr "$ETRACE_BIN" replay ./*.etr
+    assert_output ''
+    assert_equal "${stderr_lines[0]}" 'etrace: recordings of more than 256 nodes cannot be shown together'
+    rm 0.etr
+    files=(./*.etr)
+    run -0 --separate-stderr "$ETRACE_BIN" replay -c "${files[@]}"
+    # Some of fewer files have several nodes.
+    replay "${files[@]:0:2}" -o two.etr >/dev/null
+    run -1 --separate-stderr "$ETRACE_BIN" replay -c two.etr "${files[@]:0:255}"
+    assert_equal "${stderr_lines[0]}" 'etrace: recordings of more than 256 nodes cannot be shown together'
+}
+
 @test "-a leaves a recording as it was if the trace cannot start, and one that is damaged" {
     local before at status
     cd "$BATS_TEST_TMPDIR"
