@@ -390,7 +390,7 @@ bool child_wait_node(struct child *c)
 
 void child_go(struct child *c)
 {
-    if (c->cookie_file[0])
+    if (c->cookie_file[0] && !c->keeps_cookie)
         unlink(c->cookie_file);
     no_fd(c, &c->talk);
     boot_hold_go(&c->boot);

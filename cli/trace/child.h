@@ -36,8 +36,10 @@ struct child {
     int64_t rest_until;  /* loop_now() time at which etrace stops waiting for more bytes on `rest` */
     struct buf said;     /* input from the held node so far */
     char node[600];      /* name of the held node; empty: no node is held yet */
-    /* path of the file with the cookie of the node, which child_go() deletes; empty: none */
+    /* path of the file with the cookie of the node, which child_go() deletes unless `keeps_cookie`; empty: none */
     char cookie_file[120];
+    bool
+        keeps_cookie; /* command_node_trace() sets it: the file stays until child_release(), for the traces of --then */
     /*
      * An expression that the node evaluates when it goes on; the node is then held after its own arguments are
      * evaluated. NULL: none, and the node is held before its own arguments.

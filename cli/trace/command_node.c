@@ -54,6 +54,7 @@ int command_node_trace(struct ctx *ctx, const struct live_options *o, struct chi
     node.cookie_file = child->cookie_file[0] ? child->cookie_file : NULL;
     mine.node = &node;
     mine.child = child;
+    child->keeps_cookie = o->limit->ring.then.probes.count;
     int status = live_run(ctx, &mine, "text");
     /*
      * A trace that failed, or whose assertion failed, terminates the command. The end of a trace by a limit does not.

@@ -126,8 +126,31 @@ struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct the
     return c;
 }
 
+/* Adds the options that bound what leaves the node, so that the trace captures and hides what this one does. */
+static void add_limits(struct snapshot_command *c, const struct limit_opts *limit)
+{
+    const struct {
+        const char *option;
+        int64_t value;
+    } numbers[] = {{"--rate", limit->rate},
+                   {"--memory", limit->memory},
+                   {"--size", limit->size},
+                   {"--depth", limit->depth},
+                   {"--items", limit->items}};
+    char text[32];
+
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        snprintf(text, sizeof text, "%lld", (long long)numbers[i].value);
+        add_option(c, numbers[i].option, numbers[i].value < 0 ? NULL : text); /* -1: not given */
+    }
+    for (size_t i = 0; i < limit->redact.count; i++)
+        add_option(c, "--redact", limit->redact.items[i]);
+    if (!limit->redact_defaults)
+        add_text(c, "--no-redact");
+}
+
 struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
-                                                const struct node_opts *node)
+                                                const struct node_opts *node, const struct limit_opts *limit)
 {
     char text[32];
 
@@ -162,6 +185,7 @@ struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct th
     for (size_t i = 0; i < ARRAY_LEN(flags); i++)
         if (flags[i].given)
             add_text(c, flags[i].option);
+    add_limits(c, limit);
     for (size_t i = 0; i < o->probes.count; i++)
         add_text(c, o->probes.items[i]);
     return c;

@@ -22,7 +22,7 @@ bool snapshot_actions(const struct texts *actions, struct then_opts *ret, struct
 /* Make a program from the options, which they borrow. Return NULL if the options ask for no such program. */
 struct snapshot_command *snapshot_command_exec(struct ctx *ctx, const struct then_opts *o);
 struct snapshot_command *snapshot_command_trace(struct ctx *ctx, const struct then_opts *o,
-                                                const struct node_opts *node);
+                                                const struct node_opts *node, const struct limit_opts *limit);
 /*
  * Accepts NULL. A command that still runs continues without etrace; the kernel ends a trace that still runs when etrace
  * exits.

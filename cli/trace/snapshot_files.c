@@ -248,8 +248,8 @@ struct snapshot_files *snapshot_files_new(const struct snapshot_files_options *o
     scroll_of_recorders(f->scroll, SCROLL_ONE_BY_ONE);
     snapshot_round_init(&f->round, f->scroll);
     f->reader = scroll_read(f->scroll, true);
-    f->command = snapshot_command_exec(o->ctx, o->then);
-    f->trace = snapshot_command_trace(o->ctx, o->then, o->node);
+    f->command = snapshot_command_exec(o->ctx, &o->limit->ring.then);
+    f->trace = snapshot_command_trace(o->ctx, &o->limit->ring.then, o->node, o->limit);
     make_names(f, 1);
     for (size_t i = 0; i < f->view.outputs.count; i++)
         if (!outputs_require_file(&f->view, f->view.outputs.items[i], e)) {

@@ -20,8 +20,8 @@ struct snapshot_files;
 
 struct snapshot_files_options {
     struct ctx *ctx;
-    const struct view_opts *view; /* `outputs` are the names with %n */
-    const struct then_opts *then;
+    const struct view_opts *view;   /* `outputs` are the names with %n */
+    const struct limit_opts *limit; /* `ring.then` has the actions */
     const struct node_opts *node;
     const struct exprs *exprs;
     size_t nwheres;

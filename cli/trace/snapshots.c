@@ -83,7 +83,7 @@ bool snapshots_begin(struct snapshots *s, const struct plan_from *from, enum pla
 
     s->pipeline = pipeline;
     if (needs_files(s) &&
-        !(s->files = snapshot_files_new(&(struct snapshot_files_options){s->ctx, &s->numbered, &ring->then, s->o->node,
+        !(s->files = snapshot_files_new(&(struct snapshot_files_options){s->ctx, &s->numbered, s->o->limit, s->o->node,
                                                                          exprs, from->nfilters, record_specs, data},
                                         e)))
         return false;

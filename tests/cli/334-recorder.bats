@@ -594,6 +594,22 @@ files_came() { [[ $(grep -c '^etrace: snapshot [0-9]*: ' "$ERR") -ge $1 ]]; }
     refute_output --partial 'work:one(then)'
 }
 
+@test "the trace of --then hides and captures what the trace itself does" {
+    cd "$BATS_TEST_TMPDIR"
+    trace --json --redact iban,card --no-redact --items 3 --snapshot-when 'class == error' -o crash-%n.json \
+        --then 'trace work:one/1' --then-for 1h 'work:raise/2 -> return'
+    on_node 'work:caught(error, a)'
+    shows() {
+        on_node 'work:ask(w, fun() -> work:one([{iban, 17}, {password, 18}, c, d]) end)'
+        "$ETRACE_BIN" replay crash-1.then.etr 2>/dev/null | grep work:one
+    }
+    until_true 20 shows
+    kill -INT "$TRACER"
+    trace_wait
+    run -0 "$ETRACE_BIN" replay crash-1.then.etr
+    assert_output --partial "work:one([{iban,'*REDACTED*'},{password,18},c,…])"
+}
+
 @test "--then stacks refuses a symbolic link, and only the user reads its files" {
     cd "$BATS_TEST_TMPDIR"
     echo precious >target

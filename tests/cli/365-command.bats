@@ -53,6 +53,16 @@ late_epmd() { # DIRECTORY
     epmd_stop
 }
 
+@test "a trace of --then reaches the node of a command" {
+    cd "$BATS_TEST_TMPDIR"
+    run --separate-stderr etrace --snapshot-when 'class == error' --snapshot-after 100ms -o crash-%n.etr --then 'trace lists:seq/2' --then-for 1h \
+        'lists:nth/2 -> return' -- erl -noshell -eval 'catch lists:nth(9, []), [begin lists:seq(1, 3), timer:sleep(10) end || _ <- lists:seq(1, 300)], halt(7).'
+    assert_failure 7
+    refute_regex "$stderr" 'cookie|status 3'
+    run -0 etrace replay crash-1.then.etr
+    assert_output --partial 'call lists:seq(1, 3)'
+}
+
 @test "etrace waits for the epmd that a command's node starts" {
     late_epmd "$BATS_TEST_TMPDIR/bin"
     PATH=$BATS_TEST_TMPDIR/bin:$PATH run --separate-stderr etrace lists:seq/2 -- \
