@@ -198,8 +198,7 @@ bool verdict_result_untimed(const struct verdict_end *end)
 /* Returns true once after verdict_set(). */
 static bool takes_example(void)
 {
-    return !atomic_load_explicit(&example_sent, memory_order_relaxed) &&
-           !atomic_exchange(&example_sent, true);
+    return !atomic_load_explicit(&example_sent, memory_order_relaxed) && !atomic_exchange(&example_sent, true);
 }
 
 bool verdict_result_may(uint64_t ns, const struct verdict_end *end)

@@ -195,6 +195,8 @@ static const uint8_t *put_map(struct buf *to, const struct term_env *env, const 
         p++;
         if (plain)
             json_put_object(to, CUT_MEMBER);
+        else
+            json_begin_object(to);
         json_put_uint(to, "cut", pairs - (uint64_t)n);
         json_end_object(to);
     }

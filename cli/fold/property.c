@@ -375,8 +375,6 @@ static value property_from(const struct event *e)
 {
     if (e->kind == ETW_SEQ_TRACE)
         return value_of_token(e, token_from);
-    if (!e->sender && e->sender_node) /* the VM knows only where the message came from */
-        return value_name(PROPERTY_IS_ATOM, raw_text("undefined"));
     return e->kind == ETW_RECEIVE ? value_term(e->sender) : value_of(PROPERTY_IS_PID);
 }
 

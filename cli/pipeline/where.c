@@ -161,6 +161,9 @@ static struct value property_value(struct wheres *w, const struct where *x, cons
 {
     struct typed_value v = property_get(e, x->property);
 
+    /* The VM knows only where the message came from. The head of a probe sees `undefined`, too. */
+    if (x->property == PROPERTY_from && v.type == PROPERTY_IS_ABSENT && e->kind == ETW_RECEIVE && e->sender_node)
+        return value_atom(&w->arena, raw_text("undefined"));
     if (x->index)
         v = property_argument(e, v, (unsigned)x->index);
     const struct event *of = typed_of(v, e);
