@@ -228,6 +228,7 @@ bool decode_frame(struct decode_ring *r, struct decode_node *n, const uint8_t *a
         p += 8;
     }
     e->node = n->node;
+    e->shift_ns = n->node->shift_ns;
     e->who = r->who;
     e->fun = NULL;
     e->env = (struct term_env){&r->atoms, n->node->otp27};

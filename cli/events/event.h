@@ -61,6 +61,7 @@ struct event_node {
     bool fallback;     /* the node traces without the NIF */
     bool elixir;       /* the node runs Elixir */
     bool aligned;      /* wall_ns is on the clock of the tracing host, so times of different nodes are comparable */
+    int64_t shift_ns;  /* event.shift_ns of the events that follow */
     struct safe why;   /* the reason for ETW_DOWN; may be empty */
     struct wire hello; /* the map of the node's hello, self-contained; empty before the hello */
     /*
@@ -83,6 +84,11 @@ struct event {
     uint32_t ring;
     uint32_t bytes; /* bytes of the frame */
     int64_t mono_ns, wall_ns;
+    /*
+     * Added to mono_ns, it gives a time that goes on when the stream of the node begins anew (event_steady()), perhaps
+     * with the monotonic clock of a restarted VM. It is 0 in the first run.
+     */
+    int64_t shift_ns;
     /*
      * The number (1, 2, ...) of the event among the events of the VM that the pipeline has received. An event of
      * etrace's own has the number of the last such event before it. The pipeline sets the number.
@@ -150,6 +156,12 @@ static inline bool event_loss_tears(enum etw_loss reason)
 }
 
 /* Returns true if the VM produced this event, so that `seen` counts it. The other kinds are etrace's own. */
+/* Returns the monotonic time on a scale that all runs of the node share. */
+static inline int64_t event_steady(const struct event *e)
+{
+    return (int64_t)((uint64_t)e->mono_ns + (uint64_t)e->shift_ns);
+}
+
 static inline bool event_is_traced(const struct event *e)
 {
     return e->kind < ETW_LOST;

@@ -453,6 +453,11 @@ void merge_begin_anew(struct merge *m)
 {
     add_counts(m, &m->before);
     m->cut |= !m->last;
+    if (m->ticks.count) {
+        const struct ticks_pair *p = &m->ticks.pairs[m->ticks.count - 1];
+        m->ahead_ns = (int64_t)((uint64_t)p->wall - (uint64_t)p->mono);
+        m->anew = true;
+    }
     merge_forget(m);
     merge_begin(m);
 }
@@ -502,6 +507,9 @@ bool merge_batch(struct merge *m, struct str bytes, struct err *e)
     m->last = head.flags & ETW_BATCH_LAST;
     m->remainder_told = m->ending = false;
     ticks_add(&m->ticks, head.tick, head.mono_ns, head.wall_ns);
+    if (m->anew)
+        m->node.shift_ns += (int64_t)((uint64_t)head.wall_ns - (uint64_t)head.mono_ns - (uint64_t)m->ahead_ns);
+    m->anew = false;
 
     for (size_t i = 0; i <= m->nrings; i++)
         ring_at(m, i)->section = ring_at(m, i)->section_end = NULL;
@@ -653,6 +661,7 @@ void merge_own_event(struct merge *m, enum etw_kind kind, struct event *ret)
         .ring = ETW_META_RING,
         .mono_ns = MAX(now->mono, m->last_mono),
         .wall_ns = now->wall,
+        .shift_ns = m->node.shift_ns,
         .node = &m->node,
         .who = tracees_at(&m->decode.tracees, 0),
         .tracees = &m->decode.tracees,

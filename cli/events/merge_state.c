@@ -135,6 +135,8 @@ bool merge_restore(struct merge *m, const struct fun *const *funs, size_t nfuns,
 
     if (m->next_seq > 1 || m->failed)
         merge_begin_anew(m);
+    m->anew = false; /* this is the first run again */
+    m->node.shift_ns = 0;
     m->next_seq = state_read_number(in);
     m->watermark = (uint64_t)state_read_time(in);
     m->last_mono = state_read_time(in);

@@ -49,6 +49,8 @@ struct merge {
     size_t nheap;
     unsigned doubtful; /* number of doubtful rings */
     struct ticks ticks;
+    int64_t ahead_ns; /* how far the wall clock of the run before was ahead of its monotonic clock, if `anew` */
+    bool anew;        /* the first batch of a further run is due */
     struct str batch;
     struct etw_batch head;
     uint64_t next_seq;

@@ -121,14 +121,15 @@ static bool add_reason(struct death_group *g, const struct death *x)
 
 bool death_groups_add(struct death_groups *s, const struct death *root, struct death_group **ret)
 {
+    const int64_t now_ns = root->mono_ns + root->shift_ns;
     struct death_group *g = *ret = find_or_add_group(s, label_of(root));
-    const bool known = g->times && root->node == g->node && root->mono_ns - g->last_ns < AGAIN_NS;
+    const bool known = g->times && root->node == g->node && now_ns - g->last_ns < AGAIN_NS;
     const bool fresh = add_reason(g, root) || root->others > g->most_others;
 
     if (!g->times)
-        g->first_ns = root->mono_ns;
+        g->first_ns = now_ns;
     g->times++;
-    g->last_ns = root->mono_ns;
+    g->last_ns = now_ns;
     g->last_wall_ns = root->wall_ns;
     g->others += root->others;
     g->most_others = MAX(g->most_others, root->others);

@@ -38,7 +38,7 @@ struct death_group {
     /* others: number of exits that the group's exits have caused; restarts: number of replaced processes */
     uint64_t others, restarts;
     struct tracee restarter;   /* the last process that started a replacement; text_len 0: unknown */
-    int64_t first_ns, last_ns; /* monotonic */
+    int64_t first_ns, last_ns; /* as of event_steady() */
     int64_t last_wall_ns;
     /*
      * due_ns: the wall clock at which the next line about folded exits is due. pause_ns: the time between this line and

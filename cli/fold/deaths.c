@@ -414,6 +414,7 @@ static struct death *new_death(struct deaths *d, struct life *l, const struct ev
     x->arity = l->arity;
     x->mono_ns = e->mono_ns;
     x->wall_ns = e->wall_ns;
+    x->shift_ns = e->shift_ns;
     x->settled = e->mono_ns + DEATH_SETTLE_NS;
     name_spawner(d, e, l, x);
     return x;
@@ -789,6 +790,10 @@ void deaths_event(struct deaths *d, const struct event *e)
     if (e->kind == ETW_DOWN || e->kind == ETW_UP) {
         on_node(d, e);
         return;
+    }
+    if (e->shift_ns != d->shift[e->node->index]) { /* the node has begun a further run */
+        on_node(d, e);
+        d->shift[e->node->index] = e->shift_ns;
     }
     if (!event_is_traced(e))
         return;

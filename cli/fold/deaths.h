@@ -64,8 +64,8 @@ struct death {
     struct tracee who;
     const struct fun *initial; /* NULL: unknown */
     uint8_t arity;
-    struct tracee spawner; /* text_len 0: unknown */
-    int64_t mono_ns, wall_ns;
+    struct tracee spawner;              /* text_len 0: unknown */
+    int64_t mono_ns, wall_ns, shift_ns; /* of its event */
     struct life_away away; /* the process was linked to this port, or process of another node; id 0: to none */
     uint8_t *reason;       /* a term with its atoms spelled out; owned */
     uint32_t reason_len;
@@ -116,7 +116,8 @@ struct deaths {
     unsigned nearly; /* number of early survivors so far */
     struct death *oldest, *newest;
     size_t open;
-    int64_t now[EVENT_NODES]; /* monotonic time of each node */
+    int64_t now[EVENT_NODES];   /* monotonic time of each node */
+    int64_t shift[EVENT_NODES]; /* event.shift_ns of the latest run of each node */
     uint64_t hurried;
     void *ctx;
     void (*done)(void *ctx, struct death *root); /* gets a finished tree, which is freed afterwards */

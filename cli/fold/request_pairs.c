@@ -33,7 +33,12 @@ void request_pairs_release(struct request_pairs *p)
 
 static struct request_time time_of(const struct event *e)
 {
-    return (struct request_time){e->mono_ns, e->wall_ns, e->node->index, true, e->node->aligned};
+    return (struct request_time){.mono_ns = e->mono_ns,
+                                 .wall_ns = e->wall_ns,
+                                 .shift_ns = e->shift_ns,
+                                 .node = e->node->index,
+                                 .known = true,
+                                 .aligned = e->node->aligned};
 }
 
 int64_t request_between(const struct request_time *from, const struct request_time *to)
@@ -79,7 +84,12 @@ struct request_time request_now(const struct request_pairs *p, const struct even
     struct request_time latest = p->latest[node->index];
 
     if (node->passed && !p->over[node->index] && (!latest.known || latest.mono_ns < node->passed_mono_ns))
-        return (struct request_time){node->passed_mono_ns, node->passed_wall_ns, node->index, true, node->aligned};
+        return (struct request_time){.mono_ns = node->passed_mono_ns,
+                                     .wall_ns = node->passed_wall_ns,
+                                     .shift_ns = node->shift_ns,
+                                     .node = node->index,
+                                     .known = true,
+                                     .aligned = node->aligned};
     return latest;
 }
 
@@ -918,6 +928,8 @@ static void note_time(struct request_pairs *p, const struct event *e)
     const unsigned node = e->node->index;
     const bool limit = e->kind == ETW_NOTICE && wire_is_atom(&e->env, e->terms.at, "limit");
 
+    if (p->latest[node].known && e->shift_ns != p->latest[node].shift_ns) /* the node has begun a further run */
+        node_gone(p, e->node);
     if (e->kind == ETW_HELLO || e->kind == ETW_UP)
         p->over[node] = false;
     if (!p->over[node] && !limit)

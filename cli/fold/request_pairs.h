@@ -36,7 +36,7 @@ struct request_busy {
 
 /* A time on a node. */
 struct request_time {
-    int64_t mono_ns, wall_ns;
+    int64_t mono_ns, wall_ns, shift_ns; /* of the event */
     unsigned node;
     bool known, aligned;
 };

@@ -6,7 +6,7 @@
 #include "sink.h"
 
 struct axis {
-    int64_t shift[EVENT_NODES]; /* what to add to the monotonic time of a node to get the time on the axis */
+    int64_t shift[EVENT_NODES]; /* what to add to event_steady() to get the time on the axis */
     bool known[EVENT_NODES];
     bool begun;
     int64_t wall_ns; /* wall clock time at the origin of the axis */
@@ -24,9 +24,9 @@ static inline int64_t axis_at(struct axis *a, const struct event *e, int64_t mon
         a->wall_ns = e->wall_ns;
     a->begun = true;
     if (!a->known[node])
-        a->shift[node] = (int64_t)((uint64_t)e->wall_ns - (uint64_t)e->mono_ns - (uint64_t)a->wall_ns);
+        a->shift[node] = (int64_t)((uint64_t)e->wall_ns - (uint64_t)event_steady(e) - (uint64_t)a->wall_ns);
     a->known[node] = true;
-    return (int64_t)((uint64_t)mono_ns + (uint64_t)a->shift[node]);
+    return (int64_t)((uint64_t)mono_ns + (uint64_t)e->shift_ns + (uint64_t)a->shift[node]);
 }
 
 #endif

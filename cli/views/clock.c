@@ -76,7 +76,7 @@ static void put_seconds(struct buf *to, int64_t ns)
 int64_t clock_steady(const struct event *e)
 {
     /* Monotonic clocks of different nodes cannot be compared. */
-    return e->node->aligned ? e->wall_ns : e->mono_ns;
+    return e->node->aligned ? e->wall_ns : event_steady(e);
 }
 
 void clock_put(struct clock *c, struct buf *to, const struct event *e)

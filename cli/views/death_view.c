@@ -58,9 +58,14 @@ void death_view_release(struct sink *sink)
     buf_release(&v->line);
 }
 
-struct event death_moment(const struct event_node *node, int64_t mono_ns, int64_t wall_ns)
+struct event death_on(const struct event_node *node)
 {
-    return (struct event){.node = node, .mono_ns = mono_ns, .wall_ns = wall_ns};
+    return (struct event){.node = node};
+}
+
+struct event death_moment(const struct death *x)
+{
+    return (struct event){.node = x->node, .mono_ns = x->mono_ns, .wall_ns = x->wall_ns, .shift_ns = x->shift_ns};
 }
 
 void death_put_process(struct buf *to, const struct tracee *t)
@@ -105,7 +110,7 @@ void death_put_who(const struct death_view *v, struct buf *to, const struct deat
 
 void death_put_reason(const struct death_view *v, struct buf *to, const struct event_node *node, const uint8_t *reason)
 {
-    const struct event at = death_moment(node, 0, 0);
+    const struct event at = death_on(node);
     const uint8_t *what = reason, *frames;
 
     if (!exit_reason_error(&at.env, reason, &what, &frames))
@@ -150,7 +155,7 @@ static const uint8_t *frame_of(const struct event *at, const uint8_t *frames)
 
 bool death_put_place(const struct death_view *v, struct buf *to, const struct death *x)
 {
-    const struct event at = death_moment(x->node, 0, 0);
+    const struct event at = death_on(x->node);
     const struct printer *p = line_printer(&at, v->sink.look.terms);
     const uint8_t *what, *frames;
 

@@ -36,8 +36,9 @@ void death_view_event(struct sink *sink, const struct event *e);
 bool death_view_passed(struct sink *sink);
 void death_view_release(struct sink *sink);
 
-/* Returns an event that has only the time of an exit, for the clock and the printers. */
-struct event death_moment(const struct event_node *node, int64_t mono_ns, int64_t wall_ns);
+/* Return an event that has only a node, or also a time, for the clock and the printers. */
+struct event death_on(const struct event_node *node);
+struct event death_moment(const struct death *x);
 void death_put_process(struct buf *to, const struct tracee *t); /* <0.84.0>(cart) */
 /* Prints the initial function of a process; nothing if it is unknown. */
 void death_put_initial(const struct death_view *v, struct buf *to, const struct death *x);

@@ -56,7 +56,7 @@ struct event request_moment(const struct request *r)
 {
     const struct request_time *at = first_seen(r);
 
-    return (struct event){.mono_ns = at->mono_ns, .wall_ns = at->wall_ns, .node = r->node};
+    return (struct event){.mono_ns = at->mono_ns, .wall_ns = at->wall_ns, .shift_ns = at->shift_ns, .node = r->node};
 }
 
 bool request_is_far(const struct request *r)

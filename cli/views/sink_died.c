@@ -84,17 +84,14 @@ static void put_after(struct death_view *v, struct edge *line, const struct deat
 }
 
 /* Puts the time, and the node if there are several. */
-static void put_head(struct death_view *v, struct edge *line, const struct event_node *node, int64_t mono_ns,
-                     int64_t wall_ns)
+static void put_head(struct death_view *v, struct edge *line, const struct event *at)
 {
-    const struct event at = death_moment(node, mono_ns, wall_ns);
-
     buf_clear(&v->cell);
-    clock_put(&v->clock, &v->cell, &at);
+    clock_put(&v->clock, &v->cell, at);
     put_cut(line, PAINT_TIME, buf_view(&v->cell), SIZE_MAX);
     put_text(line, " ");
     if (v->sink.look.nodes) {
-        put_cut(line, PAINT_NODE, safe_view(node->name), SIZE_MAX);
+        put_cut(line, PAINT_NODE, safe_view(at->node->name), SIZE_MAX);
         put_text(line, " ");
     }
 }
@@ -308,10 +305,11 @@ static void put_below(struct death_view *v, const struct death *x, const char *c
 
 static void put_tree(struct death_view *v, const struct death *root)
 {
+    const struct event at = death_moment(root);
     struct edge line = edge_of(v);
     struct buf cause = {0};
 
-    put_head(v, &line, root->node, root->mono_ns, root->wall_ns);
+    put_head(v, &line, &at);
     put_who(v, &line, root);
     put_text(&line, " ");
     put_cause(v, &cause, root);
@@ -369,9 +367,10 @@ static void put_group(void *ctx, const struct death_group *g)
     struct edge line = edge_of(v);
     struct buf rest = {0};
     const bool timed = g->label != LABEL_OTHERS;
+    const struct event at = {.node = g->node, .mono_ns = g->last_ns, .wall_ns = g->last_wall_ns};
 
     if (g->node)
-        put_head(v, &line, g->node, g->last_ns, g->last_wall_ns);
+        put_head(v, &line, &at);
     buf_clear(&v->cell);
     death_put_group(v, &v->cell, g);
     put_cut(&line, PAINT_PID, buf_view(&v->cell), SIZE_MAX);

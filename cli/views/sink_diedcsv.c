@@ -64,7 +64,7 @@ static void diedcsv_put(const void *data, size_t number UNUSED, size_t column, s
 {
     const struct row *row = data;
     const struct death *x = row->x;
-    const struct event at = death_moment(x->node, x->mono_ns, x->wall_ns);
+    const struct event at = death_moment(x);
 
     switch ((enum column)column) {
     case TS:

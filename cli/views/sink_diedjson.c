@@ -34,7 +34,7 @@ static void members_of(struct buf *to, const struct tracee *who, const char *pid
 
 static void member_reason(struct death_view *v, struct buf *to, const struct event_node *node, const uint8_t *reason)
 {
-    const struct event at = death_moment(node, 0, 0);
+    const struct event at = death_on(node);
 
     buf_clear(&v->cell);
     line_printer(&at, v->sink.look.terms)->term(&v->cell, &at.env, reason);
@@ -123,7 +123,7 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
 
 static void on_show(struct death_view *v, const struct death *root, const struct death_group *g, bool fresh)
 {
-    const struct event at = death_moment(root->node, root->mono_ns, root->wall_ns);
+    const struct event at = death_moment(root);
     struct buf *to = v->sink.out;
 
     (void)g;

@@ -44,7 +44,7 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
 times() { awk '{ print $1 }' | sort -u; }
 
 @test "recordings of more nodes than a replay can show are refused before it prints anything" {
-    local files
+    local -a files
     cd "$BATS_TEST_TMPDIR"
     for ((i = 0; i < 257; i++)); do ln -s "$fixtures/shop.etr" "$i.etr"; done
     run -1 --separate-stderr "$ETRACE_BIN" replay ./*.etr

@@ -595,8 +595,31 @@ static void test_wide(void)
     ok(widest <= 40, "no line is wider than the terminal");
 }
 
+/* A second run of the node, an hour later: its VM has restarted, so its monotonic clock and its processes begin anew.
+ */
+static void test_next_run(void)
+{
+    begin();
+    about(ETW_LINK, 0, 1, 2);
+    exits(1, 1, "kaput");
+    pt_feed(&t, 0, fw_batch(&w, 5 * MS, 5 * MS, 5 * MS, ETW_BATCH_LAST));
+    begin_node(&w, "shop@h1");
+    w.wall_offset += INT64_C(3600) * 1000 * MS + 500 * MS;
+    fw_ring(&w, 1);
+    for (unsigned pid = 1; pid <= 2; pid++) {
+        fw_frame(&w, ETW_EXIT, 3 * MS, PID(pid));
+        fw_atom(&w, pid == 1 ? "again" : "kaput");
+        fw_frame_end(&w);
+    }
+    const char *got = end(501);
+    ok(strstr(got, "kaput") && strstr(got, "again"), "a process of the next run may have the same pid");
+    ok(strstr(got, "3600.501") != NULL, "the times of the next run go on");
+    ok(!strstr(got, "exits in"), "exits that are an hour apart are not one group");
+}
+
 int main(void)
 {
+    test_next_run();
     test_causes();
     test_chain();
     test_long_chain();
