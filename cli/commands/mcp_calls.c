@@ -288,7 +288,7 @@ void mcp_calls_begin(struct mcp_calls *c, const struct mcp_tool *tool, const str
         end = &(*end)->next;
     *end = x;
     if (!audit_works(c, &e) || !mcp_tool_read(tool, arguments, &x->arena, &x->args, &e) ||
-        !mcp_tool_allowed(tool, c->rules, &x->args, &e) ||
+        !mcp_tool_allowed(tool, c->rules, &x->arena, &x->args, &e) ||
         (count_calls(c, true) > CALLS_WAITING &&
          !err_set(&e, ERR_USAGE, "%d calls wait already: send fewer at once", CALLS_WAITING)))
         refuse_call(x, &e);

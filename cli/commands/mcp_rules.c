@@ -32,22 +32,36 @@ static struct node_name split_name(const char *name)
               : (struct node_name){str_from(name), {"", 0}};
 }
 
+/* The decision of a rule about a node. */
+enum node_rule {
+    NODE_REFUSED,
+    NODE_HERE,  /* the rule allows nodes of this host, so the command must not ask another host for the node */
+    NODE_NAMED, /* the rule names the host of the node */
+};
+
 static bool is_of_this_host(struct node_name n)
 {
     return !n.host.len || find_is_this_host(n.host.at);
 }
 
-/*
- * Returns true if the pattern matches the name of a node. A pattern without a host matches nodes on this host, and all
- * names of this host are equal.
- */
-static bool is_node_match(const char *pattern, const char *name)
+/* Returns true if the node may be on the host where commands look for a name without a host. */
+static bool may_be_here(const struct mcp_rules *r, struct node_name n)
+{
+    /* With --ssh, nodes are on the host of --ssh, whatever host their names contain. */
+    return r->node->ssh || is_of_this_host(n) || find_may_be_this_host(n.host.at);
+}
+
+/* A pattern without a host is for nodes of this host, and all names of this host are equal. */
+static enum node_rule match_node(const struct mcp_rules *r, const char *pattern, const char *name)
 {
     const struct node_name p = split_name(pattern), n = split_name(name);
     const struct str host = n.host.len ? n.host : STR("localhost");
 
-    return glob_matches(p.alive, n.alive, false, 0) &&
-           (glob_matches(p.host, host, false, 0) || (is_of_this_host(p) && is_of_this_host(n)));
+    if (!glob_matches(p.alive, n.alive, false, 0))
+        return NODE_REFUSED;
+    if (glob_matches(p.host, host, false, 0))
+        return NODE_NAMED;
+    return is_of_this_host(p) && may_be_here(r, n) ? NODE_HERE : NODE_REFUSED;
 }
 
 static bool is_any_match(const struct texts *patterns, struct str text, char barrier)
@@ -131,23 +145,42 @@ void mcp_rules_release(struct mcp_rules *r)
 
 /* ---- nodes and recordings ---- */
 
-static bool is_any_node(const struct texts *patterns, const char *name)
+static enum node_rule match_nodes(const struct mcp_rules *r, const struct texts *patterns, const char *name)
 {
+    enum node_rule best = NODE_REFUSED;
+
     for (size_t i = 0; i < patterns->count; i++)
-        if (is_node_match(patterns->items[i], name))
-            return true;
-    return false;
+        best = MAX(best, match_node(r, patterns->items[i], name));
+    return best;
+}
+
+static enum node_rule rule_for_node(const struct mcp_rules *r, const char *name)
+{
+    const char *preset = r->node->nodes.count ? NULL : target_default(r->node);
+    const enum node_rule given = MAX(match_nodes(r, &r->node->nodes, name), match_nodes(r, &r->nodes, name));
+    const enum node_rule other = preset ? match_node(r, preset, name) : NODE_REFUSED;
+    /* Without names of the user, all nodes of this host are allowed. */
+    const enum node_rule any = r->node->nodes.count || r->nodes.count ? NODE_REFUSED : match_node(r, "*", name);
+
+    return MAX(given, MAX(other, any));
 }
 
 bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name)
 {
-    const char *preset = target_default(r->node);
+    return rule_for_node(r, name) != NODE_REFUSED;
+}
 
-    if (is_any_node(&r->node->nodes, name) || is_any_node(&r->nodes, name) ||
-        (!r->node->nodes.count && preset && is_node_match(preset, name)))
-        return true;
-    /* With --ssh, nodes are on the host of --ssh, whatever host their names contain. */
-    return !r->node->nodes.count && !r->nodes.count && (r->node->ssh || is_of_this_host(split_name(name)));
+/*
+ * Returns the name for the command. The host app1.example.com has the name of the host app1, but may be another one,
+ * which must not get a digest of the cookie. The name without a host makes the command look on this host only.
+ */
+static const char *name_for_command(const struct mcp_rules *r, const char *name, struct arena *a)
+{
+    const struct node_name n = split_name(name);
+
+    if (rule_for_node(r, name) == NODE_NAMED || r->node->ssh || is_of_this_host(n))
+        return name;
+    return arena_strndup(a, n.alive.at, n.alive.len);
 }
 
 static bool refuse_node(const struct mcp_rules *r, const char *name, struct err *e)
@@ -174,7 +207,7 @@ static bool demand_node(const struct mcp_rules *r, struct err *e)
     return false;
 }
 
-bool mcp_rules_node(const struct mcp_rules *r, const char *asked, const char **ret, struct err *e)
+bool mcp_rules_node(const struct mcp_rules *r, const char *asked, struct arena *a, const char **ret, struct err *e)
 {
     const struct node_opts *o = r->node;
     const char *name = asked            ? asked
@@ -187,7 +220,7 @@ bool mcp_rules_node(const struct mcp_rules *r, const char *asked, const char **r
         return demand_node(r, e);
     if (name && (!node_name_check(name, e) || (!mcp_rules_allow_node(r, name) && !refuse_node(r, name, e))))
         return false;
-    *ret = name;
+    *ret = name ? name_for_command(r, name, a) : NULL;
     return true;
 }
 

@@ -30,10 +30,10 @@ void mcp_rules_release(struct mcp_rules *r);
 
 /*
  * Chooses the node of a call. `asked` is the name that the client gave; NULL: none. Sets *ret to the name for the
- * command, or to NULL if the options select the node or it is the only node of this host. Returns false if the rules do
- * not allow the node; the error says which line in the file would allow it.
+ * command, which may be in the arena, or to NULL if the options select the node or it is the only node of this host.
+ * Returns false if the rules do not allow the node; the error says which line in the file would allow it.
  */
-bool mcp_rules_node(const struct mcp_rules *r, const char *asked, const char **ret, struct err *e);
+bool mcp_rules_node(const struct mcp_rules *r, const char *asked, struct arena *a, const char **ret, struct err *e);
 
 /* Returns true if the rules allow this node. */
 bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name);

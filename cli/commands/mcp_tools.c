@@ -427,15 +427,15 @@ bool mcp_tool_read(const struct mcp_tool *tool, const struct json *given, struct
     return true;
 }
 
-bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct mcp_arguments *args,
-                      struct err *e)
+bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct arena *a,
+                      struct mcp_arguments *args, struct err *e)
 {
     bool ok = true;
 
     for (size_t i = 0; ok && i < tool->nparams; i++) {
         const enum mcp_role role = tool->params[i].role;
         if (role == MCP_NODE)
-            ok = mcp_rules_node(rules, args->values[i], &args->node, e);
+            ok = mcp_rules_node(rules, args->values[i], a, &args->node, e);
         else if (role == MCP_RECORDING)
             ok = mcp_rules_recording(rules, args->values[i], e);
         else if (role == MCP_EXPRESSION)

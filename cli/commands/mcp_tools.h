@@ -71,9 +71,12 @@ struct mcp_arguments {
 bool mcp_tool_read(const struct mcp_tool *tool, const struct json *given, struct arena *a, struct mcp_arguments *ret,
                    struct err *e);
 
-/* Returns false, with an error, if the rules of the user do not allow the arguments. Sets args->node. */
-bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct mcp_arguments *args,
-                      struct err *e);
+/*
+ * Returns false, with an error, if the rules of the user do not allow the arguments. Sets args->node, which may be in
+ * the arena.
+ */
+bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct arena *a,
+                      struct mcp_arguments *args, struct err *e);
 
 /* Options of the server that it passes to the commands. */
 struct mcp_passed {

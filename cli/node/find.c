@@ -38,6 +38,14 @@ bool find_is_this_host(const char *host)
     return is_this_host(host) || (hosts_parse(host, &addrs) && addrs.count && net_is_here(&addrs.items[0]));
 }
 
+bool find_may_be_this_host(const char *host)
+{
+    char own[256];
+
+    this_host(own);
+    return strlen(own) == strcspn(host, ".") && !strncmp(own, host, strlen(own));
+}
+
 /*
  * Checks a node name. A name that passes is safe to print. find_node() also checks names that epmd gave, so the name of
  * every connection is safe.

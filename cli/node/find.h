@@ -30,4 +30,10 @@ bool node_name_check(const char *name, struct err *e);
 /* Returns true if `host` is a name of this host, or one of its addresses in digits. Asks no name server. */
 bool find_is_this_host(const char *host);
 
+/*
+ * Returns true if the first label of `host` is the name of this host, as in app1.example.com on the host app1. Only the
+ * resolver could tell whether it is this host.
+ */
+bool find_may_be_this_host(const char *host);
+
 #endif

@@ -59,7 +59,17 @@ FAR='
         said=$(e app@far nodes)
         has "$said" "shop@h1.shop.internal "
         has "$said" "two@far "
-        has "$(e app@far -n three lists:seq/2)" "epmd on app@far knows no node of that name"'
+        has "$(e app@far -n three lists:seq/2)" "epmd on app@far knows no node of that name"
+        # An assistant may use the whole name of a node that -n names without a host.
+        coproc MCP { "$ETRACE_BIN" mcp --ssh app@far -n shop; }
+        ask() { printf "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"%s\",\"params\":%s}\n" "$1" "$2" >&"${MCP[1]}" && read -r -u "${MCP[0]}" said; }
+        ask initialize "{\"protocolVersion\":\"2025-11-25\"}"
+        ask tools/call "{\"name\":\"nodes\"}"
+        has "$said" "shop@h1.shop.internal"
+        ask tools/call "{\"name\":\"why\",\"arguments\":{\"node\":\"shop@h1.shop.internal\",\"process\":\"init\"}}"
+        has "$said" "idle: waits for a message"
+        ask tools/call "{\"name\":\"why\",\"arguments\":{\"node\":\"two@far\",\"process\":\"init\"}}"
+        has "$said" "does not allow the node two@far"'
 }
 
 # bats test_tags=long

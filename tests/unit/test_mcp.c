@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the rules and the answers of `etrace mcp`: which nodes a pattern allows, and that no answer is too long. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "commands/mcp_answer.h"
@@ -28,6 +30,52 @@ static void allows(const char *given, const char *line, const char *name, bool w
     unlink(path);
     mcp_rules_release(&rules);
     texts_release(&node.nodes);
+}
+
+/* Checks which name the command gets for the node that a call names; with --ssh, if `ssh` is not NULL. */
+static void passes(const char *given, const char *ssh, const char *asked, const char *want)
+{
+    struct node_opts node = NODE_OPTS_INIT;
+    const char *got = NULL;
+    struct mcp_rules rules;
+    struct err e;
+
+    node.ssh = ssh;
+    if (given)
+        texts_add(&node.nodes, given);
+    const bool allowed =
+        mcp_rules_init(&rules, &node, NULL, &e) && mcp_rules_node(&rules, asked, &rules.arena, &got, &e);
+    ok(allowed == (want != NULL) && (!want || !strcmp(got, want)), "with -n %s%s, %s is asked for as %s",
+       given ? given : "none", ssh ? " and --ssh" : "", asked, want ? want : "nothing");
+    mcp_rules_release(&rules);
+    texts_release(&node.nodes);
+}
+
+/* A node with a full host is on this host if the host's first label is the name of this host. */
+static void full_names(void)
+{
+    char own[256] = "", here[300], elsewhere[300];
+
+    gethostname(own, sizeof(own) - 1);
+    own[strcspn(own, ".")] = 0;
+    snprintf(here, sizeof(here), "shop@%s.etrace.example", own);
+    snprintf(elsewhere, sizeof(elsewhere), "shop@%sx.etrace.example", own);
+    allows(NULL, NULL, here, true);
+    allows("shop", NULL, here, true);
+    allows(NULL, "sh*", here, true);
+    allows("other", NULL, here, false);
+    allows("shop", NULL, elsewhere, false);
+    allows("shop@example.com", NULL, here, false);
+    passes("shop", NULL, here, "shop");
+    passes(NULL, NULL, here, "shop");
+    passes(here, NULL, here, here);
+    passes("shop", NULL, elsewhere, NULL);
+    passes("shop", NULL, "shop@127.0.0.1", "shop@127.0.0.1");
+    passes("shop", NULL, "shop", "shop");
+    passes("shop", "box", "shop@example.com", "shop@example.com");
+    passes("shop", "box", "other@example.com", NULL);
+    passes("shop@box", "box", "shop@example.com", NULL);
+    passes(NULL, "box", "shop@example.com", "shop@example.com");
 }
 
 static void nodes(void)
@@ -167,6 +215,7 @@ int main(void)
     unsetenv("ETRACE_NODE");
     unsetenv("RELEASE_NODE");
     nodes();
+    full_names();
     lengths();
     lines();
     return tap_end();
