@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mcp_rules.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../ground/command_line.h"
@@ -62,14 +65,6 @@ static enum node_rule match_node(const struct mcp_rules *r, const char *pattern,
     if (glob_matches(p.host, host, false, 0))
         return NODE_NAMED;
     return is_of_this_host(p) && may_be_here(r, n) ? NODE_HERE : NODE_REFUSED;
-}
-
-static bool is_any_match(const struct texts *patterns, struct str text, char barrier)
-{
-    for (size_t i = 0; i < patterns->count; i++)
-        if (glob_matches(str_from(patterns->items[i]), text, false, barrier))
-            return true;
-    return false;
 }
 
 /* ---- the file ---- */
@@ -143,7 +138,7 @@ void mcp_rules_release(struct mcp_rules *r)
     arena_release(&r->arena);
 }
 
-/* ---- nodes and recordings ---- */
+/* ---- nodes ---- */
 
 static enum node_rule match_nodes(const struct mcp_rules *r, const struct texts *patterns, const char *name)
 {
@@ -224,16 +219,50 @@ bool mcp_rules_node(const struct mcp_rules *r, const char *asked, struct arena *
     return true;
 }
 
-bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err *e)
+/* ---- recordings ---- */
+
+/*
+ * Returns true if the pattern matches a path without links, `.` and `..`. The directory before the first * of the
+ * pattern may be relative or contain links.
+ */
+static bool match_recording(const char *pattern, const char *path)
+{
+    char fixed[PATH_MAX], real[PATH_MAX];
+    size_t len = strcspn(pattern, "*");
+
+    while (pattern[len] && len && pattern[len - 1] != '/')
+        len--;
+    if (snprintf(fixed, sizeof(fixed), "%.*s", len ? (int)len : 1, len ? pattern : ".") >= PATH_MAX ||
+        !realpath(fixed, real))
+        return false;
+    const struct str rest = str_from(pattern + len);
+    len = strlen(real);
+    if (strncmp(path, real, len) != 0)
+        return false;
+    path += len;
+    if (rest.len && real[len - 1] != '/' && *path++ != '/')
+        return false;
+    return glob_matches(rest, str_from(path), false, '/');
+}
+
+bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct arena *a, const char **ret, struct err *e)
 {
     const size_t len = strlen(path);
+    char real[PATH_MAX];
 
     if (len < 4 || strcmp(path + len - 4, ".etr") != 0)
         return err_set(e, ERR_USAGE, "a recording is a file whose name ends with .etr");
-    if (is_any_match(&r->recordings, str_from(path), '/') ||
-        !(r->recordings.count || r->nodes.count || r->modules.count))
+    *ret = path;
+    if (!r->recordings.count && !r->nodes.count && !r->modules.count)
         return true;
-    err_set(e, ERR_USAGE, "the user of this server does not allow the recording %.200s", path);
+    const bool exists = realpath(path, real);
+    for (size_t i = 0; exists && i < r->recordings.count; i++)
+        if (match_recording(r->recordings.items[i], real)) {
+            *ret = arena_strndup(a, real, strlen(real));
+            return true;
+        }
+    /* The same error for a missing file, so that a client cannot find out which files exist. */
+    err_set(e, ERR_USAGE, "the user of this server does not allow the recording %.200s, or there is none", path);
     err_hint(e, "the user can add the line 'recording %.200s' to the file of --allow", path);
     return false;
 }
@@ -299,14 +328,22 @@ static bool only_reads(const struct spec *s, struct err *e)
     return true;
 }
 
+static bool is_any_match(const struct texts *patterns, struct str text)
+{
+    for (size_t i = 0; i < patterns->count; i++)
+        if (glob_matches(str_from(patterns->items[i]), text, false, 0))
+            return true;
+    return false;
+}
+
 /* Returns true if a rule allows the module. Rules may name modules of Elixir without the prefix Elixir. */
 static bool allows_module(const struct mcp_rules *r, struct str name)
 {
     static const struct str prefix = {"Elixir.", 7};
     const bool elixir = name.len > prefix.len && !memcmp(name.at, prefix.at, prefix.len);
 
-    return is_any_match(&r->modules, name, 0) ||
-           (elixir && is_any_match(&r->modules, (struct str){name.at + prefix.len, name.len - prefix.len}, 0));
+    return is_any_match(&r->modules, name) ||
+           (elixir && is_any_match(&r->modules, (struct str){name.at + prefix.len, name.len - prefix.len}));
 }
 
 static bool allows_selector(const struct mcp_rules *r, const struct spec *spec, const struct selector *s, struct err *e)

@@ -38,7 +38,11 @@ bool mcp_rules_node(const struct mcp_rules *r, const char *asked, struct arena *
 /* Returns true if the rules allow this node. */
 bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name);
 
-bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct err *e);
+/*
+ * Decides by the real path of the recording, without links, `.` and `..`. Sets *ret to the path for the command, which
+ * is the real one if there are rules, and then in the arena.
+ */
+bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct arena *a, const char **ret, struct err *e);
 
 /* How a tool uses its expression. */
 enum mcp_use {

@@ -437,7 +437,7 @@ bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules
         if (role == MCP_NODE)
             ok = mcp_rules_node(rules, args->values[i], a, &args->node, e);
         else if (role == MCP_RECORDING)
-            ok = mcp_rules_recording(rules, args->values[i], e);
+            ok = mcp_rules_recording(rules, args->values[i], a, &args->values[i], e);
         else if (role == MCP_EXPRESSION)
             ok = mcp_rules_expression(rules, tool->use, args->values[i], &args->has_keys, e);
     }

@@ -72,8 +72,8 @@ bool mcp_tool_read(const struct mcp_tool *tool, const struct json *given, struct
                    struct err *e);
 
 /*
- * Returns false, with an error, if the rules of the user do not allow the arguments. Sets args->node, which may be in
- * the arena.
+ * Returns false, with an error, if the rules of the user do not allow the arguments. Sets args->node and the path of a
+ * recording, which may be in the arena.
  */
 bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct arena *a,
                       struct mcp_arguments *args, struct err *e);

@@ -420,7 +420,9 @@ EXPRESSIONS
 
 @test "a file of rules bounds nodes, modules and recordings" {
     local rules=$BATS_TEST_TMPDIR/rules
-    printf '# for the tests\n\n  node  %s*@127.0.0.1  \nmodule work\nmodule My*.Repo\nrecording /tmp/*.etr\n' "${NODE%%_*}" >"$rules"
+    printf '# for the tests\n\n  node  %s*@127.0.0.1  \nmodule work\nmodule My*.Repo\nrecording %s/*.etr\n' "${NODE%%_*}" "$BATS_TEST_TMPDIR" >"$rules"
+    cp "$BATS_TEST_DIRNAME/../fixtures/shop.etr" "$BATS_TEST_TMPDIR/shop.etr"
+    ln -s "$BATS_TEST_DIRNAME/../fixtures/shop.etr" "$BATS_TEST_TMPDIR/link.etr"
     serve --allow "$rules"
     ask initialize '{"protocolVersion":"2025-11-25"}'
     call why '{"process":"init"}'
@@ -445,10 +447,13 @@ EXPRESSIONS
     refused 'wor\*:one/1 selects modules by a pattern'
     call trace "{\"node\":\"$NODE\",\"expression\":\"recv(_)\"}"
     refused 'messages are refused'
-    call replay '{"file":"/tmp/../etc/x.etr"}'
+    call replay "{\"file\":\"$BATS_TEST_TMPDIR/shop.etr\"}"
+    ok
+    is '.rows[-1].type == "summary"'
+    call replay "{\"file\":\"$BATS_TEST_TMPDIR/link.etr\"}"
     refused 'does not allow the recording'
-    call replay '{"file":"/tmp/none_at_all.etr"}'
-    refused 'cannot read'
+    call replay "{\"file\":\"$BATS_TEST_TMPDIR/none.etr\"}"
+    refused 'or there is none'
     printf 'module a\nmodules b\n' >"$rules"
     run -2 "$ETRACE_BIN" mcp --allow "$rules" </dev/null
     assert_line -n 0 "etrace: $rules, line 2: 'modules b' is no rule"

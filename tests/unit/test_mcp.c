@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the rules and the answers of `etrace mcp`: which nodes a pattern allows, and that no answer is too long. */
+/*
+ * Tests the rules and the answers of `etrace mcp`: which nodes and recordings a pattern allows, and that no answer is
+ * too long.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "commands/mcp_answer.h"
@@ -103,6 +107,73 @@ static void nodes(void)
     allows("shop", "other", "shop", true);
     allows("shop", "other", "other", true);
     allows("shop", "other", "third", false);
+}
+
+/* ---- recordings ---- */
+
+/* Checks which path the command gets for a recording, with the line `recording PATTERN`; NULL: it is refused. */
+static void reads(const char *pattern, const char *path, const char *want)
+{
+    const struct node_opts node = NODE_OPTS_INIT;
+    const char *got = NULL;
+    struct mcp_rules rules;
+    struct err e;
+
+    mcp_rules_init(&rules, &node, NULL, &e);
+    texts_add(&rules.recordings, pattern);
+    const bool allowed = mcp_rules_recording(&rules, path, &rules.arena, &got, &e);
+    ok(allowed == (want != NULL) && (!want || !strcmp(got, want)), "recording %s, %s: reads %s", pattern, path,
+       want ? want : "nothing");
+    mcp_rules_release(&rules);
+}
+
+/* Makes an empty file. */
+static bool touch(const char *path)
+{
+    const int fd = open(path, O_CREAT | O_WRONLY | O_EXCL, 0600);
+
+    return fd >= 0 && !close(fd);
+}
+
+/*
+ * The tree: x.etr, inx.etr, in/y.etr, out/z.etr, and the links in/link.etr and in/away to x.etr and out. `in` is
+ * allowed.
+ */
+static void recordings(void)
+{
+    char tree[] = "/tmp/etrace-rules-XXXXXX";
+
+    ok(mkdtemp(tree) && !chdir(tree) && !mkdir("in", 0700) && !mkdir("out", 0700) && touch("x.etr") &&
+           touch("inx.etr") && touch("in/y.etr") && touch("out/z.etr") && !symlink("../x.etr", "in/link.etr") &&
+           !symlink("../out", "in/away") && !symlink("in", "current"),
+       "a tree of recordings and links");
+    char *real = realpath(".", NULL), y[300], z[300], absolute[300];
+    snprintf(y, sizeof(y), "%s/in/y.etr", real);
+    snprintf(z, sizeof(z), "%s/out/z.etr", real);
+    snprintf(absolute, sizeof(absolute), "%s/in/*.etr", real);
+    reads(absolute, "in/y.etr", y);
+    reads(absolute, y, y);
+    reads(absolute, "in/../in/./y.etr", y);
+    reads(absolute, "in/../x.etr", NULL);
+    reads(absolute, "inx.etr", NULL);
+    reads(absolute, "in/link.etr", NULL);
+    reads(absolute, "in/away/z.etr", NULL);
+    reads(absolute, "in/none.etr", NULL);
+    reads("in/*.etr", "in/y.etr", y);
+    reads("in/y.etr", "in/y.etr", y);
+    reads("in/y.etr", "out/z.etr", NULL);
+    reads("in*", "in/y.etr", NULL);
+    reads("*/y.etr", "in/y.etr", y);
+    reads("*/x.etr", "in/../x.etr", NULL);
+    reads("*/z.etr", "in/away/../y.etr", NULL);
+    reads("current/*.etr", "in/y.etr", y);
+    reads("in/away/*.etr", "out/z.etr", z);
+    reads("out", "out/z.etr", NULL);
+    reads("/*", y, NULL);
+    unlink("current"), unlink("in/away"), unlink("in/link.etr");
+    unlink("out/z.etr"), unlink("in/y.etr"), unlink("inx.etr"), unlink("x.etr");
+    ok(!rmdir("out") && !rmdir("in") && !rmdir(tree), "nothing is left of the tree");
+    free(real);
 }
 
 /* ---- answers ---- */
@@ -216,6 +287,7 @@ int main(void)
     unsetenv("RELEASE_NODE");
     nodes();
     full_names();
+    recordings();
     lengths();
     lines();
     return tap_end();
