@@ -12,6 +12,7 @@
 #include "../node/find.h"
 #include "../trace/exprs.h"
 #include "../trace/target.h"
+#include "../trace/who.h"
 
 #define FILE_MOST (64 * 1024)
 
@@ -265,6 +266,26 @@ bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct are
     err_set(e, ERR_USAGE, "the user of this server does not allow the recording %.200s, or there is none", path);
     err_hint(e, "the user can add the line 'recording %.200s' to the file of --allow", path);
     return false;
+}
+
+/* ---- processes ---- */
+
+bool mcp_rules_process(const char *text, struct err *e)
+{
+    struct arena a;
+    struct who w;
+
+    arena_init(&a);
+    /* The command rejects a malformed text. */
+    const bool calls = who_parse(text, &a, &w) && w.kind == ARM_WHO_VIA && !str_is(w.module, "global") &&
+                       !str_is(w.module, "Elixir.Registry");
+    if (calls) {
+        err_set(e, ERR_USAGE, "%.*s is refused: the node would call %.*s:whereis_name/1, and this server only reads",
+                (int)MIN(w.text.len, 100), w.text.at, (int)MIN(w.module.len, 100), w.module.at);
+        err_hint(e, "a pid, a registered name, {global,Name}, or {Registry,Key} of Elixir");
+    }
+    arena_release(&a);
+    return !calls;
 }
 
 /* ---- expressions ---- */

@@ -44,6 +44,12 @@ bool mcp_rules_allow_node(const struct mcp_rules *r, const char *name);
  */
 bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct arena *a, const char **ret, struct err *e);
 
+/*
+ * Returns false, with an error, if the node would call a function of the application to find the process: {via, Module,
+ * Name} calls Module:whereis_name(Name). The registries of OTP and Elixir only look up the name.
+ */
+bool mcp_rules_process(const char *text, struct err *e);
+
 /* How a tool uses its expression. */
 enum mcp_use {
     MCP_USE_NONE,    /* the tool takes no expression */

@@ -24,7 +24,7 @@
     }
 #define PROCESS(about_)                                                                                                \
     {                                                                                                                  \
-        .name = "process", .option = "proc", .about = about_                                                           \
+        .name = "process", .role = MCP_PROCESS, .option = "proc", .about = about_                                      \
     }
 #define WHERE                                                                                                          \
     {                                                                                                                  \
@@ -59,7 +59,7 @@ static const struct mcp_param ps_params[] = {
 
 static const struct mcp_param why_params[] = {
     NODE,
-    {.name = "process", .required = true, .about = "a pid such as <0.84.0>, or a registered name"},
+    {.name = "process", .role = MCP_PROCESS, .required = true, .about = "a pid such as <0.84.0>, or a registered name"},
     SECONDS("how long to look", NULL),
 };
 
@@ -438,6 +438,8 @@ bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules
             ok = mcp_rules_node(rules, args->values[i], a, &args->node, e);
         else if (role == MCP_RECORDING)
             ok = mcp_rules_recording(rules, args->values[i], a, &args->values[i], e);
+        else if (role == MCP_PROCESS && args->values[i])
+            ok = mcp_rules_process(args->values[i], e);
         else if (role == MCP_EXPRESSION)
             ok = mcp_rules_expression(rules, tool->use, args->values[i], &args->has_keys, e);
     }

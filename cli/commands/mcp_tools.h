@@ -16,6 +16,7 @@ enum mcp_type { MCP_TEXT, MCP_INTEGER, MCP_CHOICE };
 enum mcp_role {
     MCP_PLAIN,      /* no special use */
     MCP_NODE,       /* name of the node, which the rules must allow */
+    MCP_PROCESS,    /* a process, which must not be named by a registry of the application */
     MCP_EXPRESSION, /* an expression, which the rules must allow */
     MCP_RECORDING,  /* a recording, which the rules must allow */
     MCP_BY,         /* keys to count by; ignored if the expression has keys of its own */

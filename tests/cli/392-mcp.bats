@@ -310,6 +310,27 @@ EXPRESSIONS
     ok # data of that form is no action
 }
 
+@test "no name of a process makes the node call a function of the application" {
+    local tool
+    ticker 'work:one(tick)'
+    on_node 'yes = global:register_name({shop, 1}, whereis(ticker)), ok'
+    serve_node
+    for tool in why ps requests top trace count; do
+        call "$tool" "$(jq -nc '{process: "{via, work, {shop, 1}}"} +
+            if $tool | IN("trace", "count") then {expression: "work:one/1"} else {} end +
+            if $tool == "top" then {functions: "work"} else {} end' --arg tool "$tool")"
+        refused 'the node would call work:whereis_name/1'
+    done
+    for name in '{global, {shop, 1}}' '{via, global, {shop, 1}}'; do
+        call why "{\"process\":\"$name\"}"
+        ok
+        is '.rows[0].name == "ticker"'
+    done
+    call why '{"process":"{shop_registry, 1}"}'
+    refused 'no module Registry'
+    on_node 'global:unregister_name({shop, 1})'
+}
+
 # ---- bounds ----
 
 # bats test_tags=long
