@@ -399,12 +399,19 @@ static bool check_cost(const struct spec *s, const struct selector *sel, struct 
     return false;
 }
 
+bool mcp_rules_no_module(const struct mcp_rules *r, const char *what, struct err *e)
+{
+    return !r->modules.count ||
+           err_set(e, ERR_USAGE, "%s are refused: the user allows only some modules, and %s belong to none", what,
+                   what);
+}
+
 static bool allows_spec(const struct mcp_rules *r, enum mcp_use use, const struct spec *s, struct err *e)
 {
     bool ok = only_reads(s, e);
 
-    if (ok && r->modules.count && (s->kind == SPEC_SEND || s->kind == SPEC_RECV))
-        ok = err_set(e, ERR_USAGE, "messages are refused: the user allows only some modules, and messages have none");
+    if (ok && s->kind != SPEC_CALL)
+        ok = mcp_rules_no_module(r, s->kind == SPEC_EVENT ? "events" : "messages", e);
     for (size_t i = 0; ok && i < s->nselectors; i++)
         ok = (use != MCP_USE_TOP || check_cost(s, &s->selectors[i], e)) &&
              (!r->modules.count || allows_selector(r, s, &s->selectors[i], e));

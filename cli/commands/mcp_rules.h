@@ -50,6 +50,12 @@ bool mcp_rules_recording(const struct mcp_rules *r, const char *path, struct are
  */
 bool mcp_rules_process(const char *text, struct err *e);
 
+/*
+ * Returns false, with an error, if only some modules are allowed. Messages and events such as exits are then refused,
+ * because they belong to no module and show terms of any. `what` names them in the error.
+ */
+bool mcp_rules_no_module(const struct mcp_rules *r, const char *what, struct err *e);
+
 /* How a tool uses its expression. */
 enum mcp_use {
     MCP_USE_NONE,    /* the tool takes no expression */

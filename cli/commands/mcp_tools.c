@@ -192,6 +192,7 @@ static const struct mcp_tool tools[] = {
                  "and kind of request how long it waited, how long the server worked, and timeouts.",
         .command = &cmd_requests,
         .fixed = "--json",
+        .messages = true,
         .cuts = true,
         .main = ",requests,requests_missing,",
         PARAMS(requests_params),
@@ -430,7 +431,7 @@ bool mcp_tool_read(const struct mcp_tool *tool, const struct json *given, struct
 bool mcp_tool_allowed(const struct mcp_tool *tool, const struct mcp_rules *rules, struct arena *a,
                       struct mcp_arguments *args, struct err *e)
 {
-    bool ok = true;
+    bool ok = !tool->messages || mcp_rules_no_module(rules, tool->name, e);
 
     for (size_t i = 0; ok && i < tool->nparams; i++) {
         const enum mcp_role role = tool->params[i].role;

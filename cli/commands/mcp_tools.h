@@ -45,6 +45,7 @@ struct mcp_tool {
     bool text;        /* the command prints plain text; false: a JSON object on each line */
     bool free;        /* the command asks no node, so the budgets do not apply */
     bool lists_nodes; /* each row is about a node; rows about nodes that the rules do not allow are dropped */
+    bool messages;    /* shows terms of messages, which belong to no module */
     bool cuts;        /* the command has no option for the limit, so the server drops the rows beyond it */
     const char *main; /* types of the rows to which no limit applies, as ",summary,table,"; "": none */
     int found;        /* an exit status beside 0 that is not a failure */

@@ -468,6 +468,12 @@ EXPRESSIONS
     refused 'wor\*:one/1 selects modules by a pattern'
     call trace "{\"node\":\"$NODE\",\"expression\":\"recv(_)\"}"
     refused 'messages are refused'
+    call count "{\"node\":\"$NODE\",\"expression\":\"@exit\"}"
+    refused 'events are refused'
+    call requests "{\"node\":\"$NODE\",\"seconds\":1}"
+    refused 'requests are refused: the user allows only some modules'
+    call check "{\"node\":\"$NODE\",\"seconds\":1}"
+    ok
     call replay "{\"file\":\"$BATS_TEST_TMPDIR/shop.etr\"}"
     ok
     is '.rows[-1].type == "summary"'
