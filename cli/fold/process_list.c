@@ -32,7 +32,7 @@ uint32_t process_list_number(struct process_list *r, const struct event *e, uint
         return i;
     }
     if (r->n == PROCESS_LIST_MAX)
-        return PROCESS_LIST_MAX - 1;
+        return PROCESS_LIST_NONE;
     r->items = mem_grow(r->items, &r->cap, r->n + 1, sizeof(*r->items));
     struct process_list_entry *p = &r->items[r->n++];
     *p = (struct process_list_entry){.tracee = tracee, .node = e->node};
@@ -41,4 +41,12 @@ uint32_t process_list_number(struct process_list *r, const struct event *e, uint
     r->nodes = MAX(r->nodes, e->node->index);
     table_add(&r->by_tracee, hash, (uint32_t)r->n - 1);
     return (uint32_t)r->n - 1;
+}
+
+uint32_t process_list_own(struct process_list *r, const struct event *e)
+{
+    const uint32_t number = process_list_number(r, e, e->who->id, e->who);
+
+    r->left_out += number == PROCESS_LIST_NONE;
+    return number;
 }

@@ -22,10 +22,6 @@ void process_list_label(const struct process_list *r, uint32_t number, struct bu
 {
     const struct process_list_entry *p = &r->items[number];
 
-    if (number == PROCESS_LIST_MAX - 1) {
-        buf_puts(to, "(other processes)");
-        return;
-    }
     to->len += print_tracee(buf_room(to, 40), p->tracee);
     if (p->name_len) {
         buf_char(to, '(');
@@ -36,4 +32,11 @@ void process_list_label(const struct process_list *r, uint32_t number, struct bu
         buf_char(to, ' ');
         buf_safe(to, p->node->name);
     }
+}
+
+void process_list_missing(const struct process_list *r, const char *what, struct buf *to)
+{
+    if (r->left_out)
+        buf_printf(to, "*** %llu %s%s left out: only the first %d processes are shown ***\n",
+                   (unsigned long long)r->left_out, what, PLURAL(r->left_out), PROCESS_LIST_MAX);
 }

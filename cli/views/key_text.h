@@ -12,5 +12,7 @@
 void stat_name(const struct stat *s, struct buf *to); /* includes the node if the figures are for one node */
 /* Appends <0.84.0>(cart), with the node if there are several nodes. */
 void process_list_label(const struct process_list *r, uint32_t number, struct buf *to);
+/* Appends a line about the events that the list has left out, if there are any. `what` names them: "call". */
+void process_list_missing(const struct process_list *r, const char *what, struct buf *to);
 
 #endif

@@ -90,12 +90,17 @@ static void name_thread(struct perfetto *p, const struct event *e, uint64_t thre
     end_args(p);
 }
 
-/* Returns the thread of the event's process. Writes the name record of the thread before its first event. */
+/*
+ * Returns the thread of the event's process. Writes the name record of the thread before its first event. Returns 0,
+ * and counts the event as left out, if the process has no thread.
+ */
 static uint64_t thread_of(struct perfetto *p, const struct event *e)
 {
-    uint32_t number = process_list_number(&p->processes, e, e->who->id, e->who);
+    uint32_t number = process_list_own(&p->processes, e);
     unsigned node = e->node->index;
 
+    if (number == PROCESS_LIST_NONE)
+        return 0;
     if (!p->node_named[node]) {
         p->node_named[node] = true;
         buf_clear(&p->text);
@@ -271,6 +276,8 @@ static void event_perfetto(struct sink *sink, const struct event *e)
         return;
     int64_t at = page_event(&p->page, e);
     uint64_t thread = thread_of(p, e);
+    if (!thread)
+        return;
     if (e->kind == ETW_SEND || e->kind == ETW_RECEIVE) {
         put_letter(p, e, thread, at);
     } else if (event_is_result(e)) {
@@ -291,6 +298,7 @@ static void end_perfetto(struct sink *sink, const struct totals *t)
         buf_printf(&missing,
                    "*** %llu received message%s may lack the arrow: more than %u messages were unreceived ***\n",
                    (unsigned long long)p->messages.missed, PLURAL(p->messages.missed), MESSAGE_MATCH_MAX);
+    process_list_missing(&p->processes, "event", &missing);
     buf_char(to, '\n');
     json_end_array(to);
     json_put_object(to, "otherData");

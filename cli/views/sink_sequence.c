@@ -18,7 +18,7 @@
 #define ROWS_MAX 200000
 #define TEXT_MAX ((size_t)64 << 20) /* limit for the bytes of all texts */
 #define MESSAGE_TEXT 240            /* limit for the bytes of a message that are shown; a character is never cut */
-#define NOBODY UINT32_MAX           /* an unknown process, or no process */
+#define NOBODY PROCESS_LIST_NONE    /* a process without a lane, or an unknown one */
 
 enum row_kind { ROW_MESSAGE, ROW_SPAWN, ROW_EXIT };
 
@@ -134,7 +134,9 @@ static void add_passed(struct sequence *s, const struct event *e, int64_t at)
 
     if (!e->who || !seq_info_read(e, wire_skip(e->terms.at), &info) || info.prints)
         return;
-    uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
+    uint32_t self = process_list_own(&s->processes, e);
+    if (self == NOBODY)
+        return;
     if (info.receives) {
         message.kind = ETW_RECEIVE;
         message.terms.at = info.msg;
@@ -182,7 +184,9 @@ static void event_sequence(struct sink *sink, const struct event *e)
     bool sends = event_kinds[e->kind].layout == ETW_LAYOUT_EXTRA_TERM;
     if (!sends && e->kind != ETW_RECEIVE && e->kind != ETW_SPAWN && e->kind != ETW_EXIT)
         return;
-    uint32_t self = process_list_number(&s->processes, e, e->who->id, e->who);
+    uint32_t self = process_list_own(&s->processes, e);
+    if (self == NOBODY)
+        return;
     if (sends)
         add_sent(s, e, self, at);
     else if (e->kind == ETW_RECEIVE)
@@ -203,6 +207,7 @@ static void put_missing(struct sequence *s, struct buf *to, const struct totals 
     missing_report(to, t, "");
     if (s->left_out)
         buf_printf(to, "*** %llu left out: only the first %zu are kept ***\n", (unsigned long long)s->left_out, s->n);
+    process_list_missing(&s->processes, "event", to);
 }
 
 /* ---- Mermaid ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The speedscope view: for www.speedscope.app, one profile for each process with its calls. Contains only calls whose
- * begin and end are both known. Keeps at most the first CALLS_MAX calls that end. The stacks that `etrace stacks`
+ * begin and end are both known. Keeps at most the first CALLS_MAX calls that end, and those of the first
+ * PROCESS_LIST_MAX processes. The stacks that `etrace stacks`
  * samples become one profile, in which a weight says how often each stack was seen.
  */
 #include <stdlib.h>
@@ -125,6 +126,9 @@ static void event_speedscope(struct sink *sink, const struct event *e)
         add_sample(s, e);
     if (!event_is_result(e) || !e->call || e->dur_ns < 0 || !e->fun)
         return;
+    const uint32_t process = process_list_own(&s->processes, e);
+    if (process == PROCESS_LIST_NONE)
+        return;
     if (s->n == CALLS_MAX) {
         s->left_out++;
         return;
@@ -133,7 +137,7 @@ static void event_speedscope(struct sink *sink, const struct event *e)
     s->calls[s->n++] = (struct one_call){
         .from = at - e->dur_ns,
         .to = at,
-        .process = process_list_number(&s->processes, e, e->who->id, e->who),
+        .process = process,
         .frame = frame_of(s, e),
         .depth = e->depth,
     };
@@ -231,6 +235,7 @@ static void end_speedscope(struct sink *sink, const struct totals *t)
     if (s->left_out)
         buf_printf(&missing, "*** %llu calls left out: only the first %u are kept ***\n",
                    (unsigned long long)s->left_out, CALLS_MAX);
+    process_list_missing(&s->processes, "call", &missing);
     buf_clear(&s->text);
     page_title(&s->page, &s->text, buf_view(&missing));
     json_begin_object(to);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tests the views that aggregate events, each with the same scene. */
+#include "fold/process_list.h"
 #include "pipetest.h"
 
 static const struct spec *specs[1];
@@ -41,6 +42,69 @@ static const char *shown(const char *view, struct look look)
     }
     fw_release(&w);
     return buf_cstr(&t.out[0]);
+}
+
+static void send_to(struct fw *w, uint64_t tick, uint64_t from, uint64_t to)
+{
+    fw_frame(w, ETW_SEND, tick, from);
+    fw_pid(w, to), fw_int(w, 7);
+    fw_frame_end(w);
+}
+
+/*
+ * Feeds a call, its result and a message of each of PROCESS_LIST_MAX + 2 processes. The calls of the last two overlap,
+ * so no view may show them as calls of the same process. At the end the first process sends to the last one.
+ */
+static void feed_processes(struct pt *t)
+{
+    const uint64_t last = PROCESS_LIST_MAX + 2;
+    struct fw w = {0};
+    uint64_t tick = 1000000;
+
+    fw_begin(&w);
+    fw_hello(&w, 1, "shop@h1");
+    fw_ring(&w, 1);
+    for (uint64_t i = 1; i <= last; i++) {
+        fw_call_int(&w, tick++, PID(i), "shop", "order", 1);
+        if (i < last - 1)
+            fw_return_int(&w, tick++, PID(i), "shop", "order", 100);
+        send_to(&w, tick++, PID(i), PID(i));
+        if (i % 1000 == 0)
+            pt_feed(t, 0, fw_batch(&w, tick, (int64_t)tick, tick, 0)), fw_ring(&w, 1);
+    }
+    fw_return_int(&w, tick++, PID(last - 1), "shop", "order", 100);
+    fw_return_int(&w, tick++, PID(last), "shop", "order", 100);
+    send_to(&w, tick++, PID(1), PID(last));
+    pt_feed(t, 0, fw_batch(&w, tick, (int64_t)tick, tick, ETW_BATCH_LAST));
+    fw_release(&w);
+}
+
+/* Views with a lane for each process leave out what has none, and never mix several processes in one lane. */
+static void many_processes(void)
+{
+    const struct look look = {.time = TIME_RELATIVE};
+    const char *speedscope, *perfetto, *sequence;
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"speedscope", "perfetto", "sequence", NULL}, &look,
+            (struct pipeline_options){.specs = specs, .nspecs = 1});
+    feed_processes(&t);
+    pt_close(&t);
+    speedscope = buf_cstr(&t.out[0]), perfetto = buf_cstr(&t.out[1]), sequence = buf_cstr(&t.out[2]);
+    ok(strstr(speedscope, "\"name\":\"\\u003c0.65536.0\\u003e\"") && !strstr(speedscope, "0.65537.0") &&
+           !strstr(speedscope, "other") &&
+           strstr(speedscope, "2 calls left out: only the first 65536 processes are shown"),
+       "speedscope has no profile for several processes, and counts the calls that it leaves out");
+    ok(strstr(perfetto, "\"name\":\"\\u003c0.65536.0\\u003e\"") && !strstr(perfetto, "0.65537.0") &&
+           !strstr(perfetto, "other pro") &&
+           strstr(perfetto, "6 events left out: only the first 65536 processes are shown"),
+       "perfetto has no thread for several processes, and counts the events that it leaves out");
+    ok(strstr(sequence, "participant p65536 as #lt;0.65536.0#gt;") && !strstr(sequence, "p65537") &&
+           !strstr(sequence, "other-") &&
+           strstr(sequence, "2 events left out: only the first 65536 processes are shown"),
+       "a sequence has no lane for several processes, and counts the events that it leaves out");
+    ok(strstr(sequence, "    p1-)other: to #lt;0.65538.0#gt;: 7\n"), "a message to a process without a lane names it");
+    pt_free(&t);
 }
 
 int main(void)
@@ -138,6 +202,7 @@ int main(void)
             "a file's extension selects its view");
     ok(sink_by_file("a.etr", NULL) == sink_by_name("record") && !sink_by_file("etr", NULL) && !sink_by_name("nothing"),
        "views are found by name and by file");
+    many_processes();
     shown("record", relative);
     pt_spec_free(specs[0]);
     return tap_end();
