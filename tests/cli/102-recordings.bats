@@ -51,11 +51,11 @@ times() { awk '{ print $1 }' | sort -u; }
     assert_output ''
     assert_equal "${stderr_lines[0]}" 'etrace: recordings of more than 256 nodes cannot be shown together'
     rm 0.etr
-    files=(./*.etr)
-    run -0 --separate-stderr "$ETRACE_BIN" replay -c "${files[@]}"
+    recordings=(./*.etr)
+    run -0 --separate-stderr "$ETRACE_BIN" replay -c "${recordings[@]}"
     # Some of fewer files have several nodes.
-    replay "${files[@]:0:2}" -o two.etr >/dev/null
-    run -1 --separate-stderr "$ETRACE_BIN" replay -c two.etr "${files[@]:0:255}"
+    replay "${recordings[@]:0:2}" -o two.etr >/dev/null
+    run -1 --separate-stderr "$ETRACE_BIN" replay -c two.etr "${recordings[@]:0:255}"
     assert_equal "${stderr_lines[0]}" 'etrace: recordings of more than 256 nodes cannot be shown together'
 }
 
