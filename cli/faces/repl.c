@@ -170,18 +170,10 @@ static void attach_again(void *data, int64_t stopped_ms)
     repl_wake(&r->base);
 }
 
-/*
- * Returns true if an expression continues on the next line: repl_is_open() finds something open in it, and `empty` is
- * false. `empty`: the last line is empty.
- */
+/* Returns true if an expression continues on the next line. `empty`: the last line is empty, which ends it anyway. */
 static bool goes_on(struct str text, bool empty)
 {
-    size_t first = 0;
-
-    while (first < text.len && (text.at[first] == ' ' || text.at[first] == '\t'))
-        first++;
-    return first < text.len && text.at[first] != ':' && text.at[first] != '%' && !empty && text.len < LINE_MAX_BYTES &&
-           repl_is_open(text);
+    return !empty && text.len < LINE_MAX_BYTES && !repl_is_command(text) && repl_is_open(text);
 }
 
 static void at_terminal(struct repl *r)

@@ -39,7 +39,7 @@ void probe_list_add(struct probe_list *l, const char *line, size_t labelled, con
     char label[32];
 
     if (labelled)
-        snprintf(label, sizeof(label), "%.*s", (int)labelled, line);
+        snprintf(label, sizeof(label), "%.*s", (int)labelled - 1, line);
     else
         do
             snprintf(label, sizeof(label), "%u", ++l->labels);

@@ -32,8 +32,8 @@ struct probe_list {
 void probe_list_release(struct probe_list *l);
 
 /*
- * Adds a probe, and drops the older probe that has the same label. `labelled` is the length of the label in `line`; 0:
- * there is none, so the label becomes a number.
+ * Adds a probe, and drops the older probe that has the same label. `labelled` is the length of the label in `line`,
+ * with its colon; 0: there is none, so the label becomes a number.
  */
 void probe_list_add(struct probe_list *l, const char *line, size_t labelled, const char *expr, size_t nspecs,
                     const struct buf *records);

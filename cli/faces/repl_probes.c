@@ -214,8 +214,8 @@ static bool find_records(struct repl_probes *ps, const struct texts *one, struct
 
 bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_expr, struct err *e)
 {
-    size_t labelled = repl_label_length(line);
-    const char *expr = line + (labelled ? labelled + 1 : 0);
+    size_t labelled = repl_label_length((struct str){line, strlen(line)});
+    const char *expr = line + labelled;
     struct texts one = {0}, none = {0};
     struct buf records = {0};
     struct exprs exprs;

@@ -1,77 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses a line: splits it into label and words, and finds out whether it is complete. */
+/* Parses a line: finds out what it is and whether it is complete, and splits it into label and words. */
 #include "repl_syntax.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool ends_in(struct str text, const char *what)
-{
-    size_t n = strlen(what);
+#include "../lang/lang.h"
 
-    return text.len >= n && !memcmp(text.at + text.len - n, what, n);
+static struct str without_blanks(struct str text)
+{
+    while (text.len && (*text.at == ' ' || *text.at == '\t'))
+        text = (struct str){text.at + 1, text.len - 1};
+    return text;
 }
 
-static bool is_word(char c)
+bool repl_is_command(struct str line)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '@';
+    line = without_blanks(line);
+    return line.len && *line.at == ':';
 }
 
-static bool ends_in_word(struct str text, const char *word)
+bool repl_is_open(struct str line)
 {
-    size_t n = strlen(word);
+    size_t label = repl_label_length(line);
 
-    return ends_in(text, word) && (text.len == n || !is_word(text.at[text.len - n - 1]));
-}
-
-bool repl_is_open(struct str text)
-{
-    long depth = 0;
-    char quote = 0;
-    size_t end = 0; /* offset after the last character of code, not of white space or a comment */
-
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i];
-        if (quote) {
-            if (c == '\\')
-                i++;
-            else if (c == quote)
-                quote = 0;
-            end = i + 1;
-            continue;
-        }
-        if (c == '%') {
-            while (i + 1 < text.len && text.at[i + 1] != '\n')
-                i++;
-            continue;
-        }
-        if (c == '$' && i + 1 < text.len) {
-            i += text.at[i + 1] == '\\' && i + 2 < text.len ? 2 : 1;
-            end = i + 1;
-            continue;
-        }
-        if (c == '"' || c == '\'')
-            quote = c;
-        else if (c == '(' || c == '[' || c == '{')
-            depth++;
-        else if (c == ')' || c == ']' || c == '}')
-            depth--;
-        if (c != ' ' && c != '\t' && c != '\n')
-            end = i + 1;
-    }
-    if (quote || depth > 0)
-        return true;
-    struct str said = {text.at, MIN(end, text.len)};
-    static const char *const signs[] = {"->", ";", "|", ",", "&&", "||"};
-    static const char *const words[] = {"when", "where", "by", "inside", "and", "or", "andalso", "orelse"};
-    for (size_t i = 0; i < ARRAY_LEN(signs); i++)
-        if (ends_in(said, signs[i]))
-            return true;
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (ends_in_word(said, words[i]) && said.len > strlen(words[i]))
-            return true;
-    return false;
+    return lang_is_open((struct str){line.at + label, line.len - label});
 }
 
 /* ---- words ---- */
@@ -119,11 +73,13 @@ static bool label_char(char c)
 }
 
 /* A blank must follow the colon, because `module:function` has no label. */
-size_t repl_label_length(const char *line)
+size_t repl_label_length(struct str line)
 {
     size_t n = 0;
 
-    while (label_char(line[n]))
+    while (n < line.len && label_char(line.at[n]))
         n++;
-    return n && n < 32 && line[n] == ':' && (line[n + 1] == ' ' || line[n + 1] == '\t') ? n : 0;
+    return n && n < 32 && n + 1 < line.len && line.at[n] == ':' && (line.at[n + 1] == ' ' || line.at[n + 1] == '\t')
+               ? n + 1
+               : 0;
 }

@@ -641,11 +641,11 @@ void repl_words_run(struct repl_words *w, char *line)
     buf_clear(&w->typed);
     buf_puts(&w->typed, line);
     w->typed_at = line;
+    if (lang_is_blank((struct str){line, strlen(line)}))
+        return;
     while (*at == ' ' || *at == '\t')
         at++;
-    if (!*at || *at == '%')
-        return;
-    if (*at == ':') {
+    if (repl_is_command((struct str){at, strlen(at)})) {
         int status = do_word(w, at + 1);
         if (status && !base->status)
             base->status = status;

@@ -28,12 +28,14 @@ struct comp {
     bool paren;           /* the root is in parentheses */
     bool by;              /* the text is only `by`, keys and aggregates, without a probe */
     size_t failed_at;     /* offset of the last diagnostic */
+    bool cut;             /* the last diagnostic is about a quoted text without an end, which more text may close */
     struct ptrs warnings; /* warnings about the current probe (struct spec_warning) */
 };
 
 /* diag() sets the error. diag_note() is optional: it sets or replaces the note that is printed after the carets. */
 bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...) PRINTF_LIKE(4, 5);
 bool diag_note(struct comp *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+bool diag_cut(struct comp *c); /* sets c->cut; returns false */
 
 /* Warns about code that is allowed but surely not intended. `never` means that this code prevents every match. */
 void warn(struct comp *c, size_t from, size_t len, bool never, const char *fmt, ...) PRINTF_LIKE(5, 6);

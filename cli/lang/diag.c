@@ -77,6 +77,7 @@ bool diag(struct comp *c, size_t from, size_t len, const char *fmt, ...)
     err_set(c->err, ERR_USAGE, "%s", text);
     from = MIN(from, c->text.len);
     c->failed_at = from;
+    c->cut = false;
     /* An error at the end of the text is shown behind the last line that is not blank. */
     if (from == c->text.len && from > 0 && c->text.at[from - 1] == '\n')
         while (from > 0 && strchr(" \t\r\n", c->text.at[from - 1]))
@@ -97,6 +98,12 @@ bool diag_note(struct comp *c, const char *fmt, ...)
     err_set(&safe, ERR_USAGE, "%s", text);
     memcpy(c->err->note, safe.text, sizeof(c->err->note));
     c->err->note[sizeof(c->err->note) - 1] = 0;
+    return false;
+}
+
+bool diag_cut(struct comp *c)
+{
+    c->cut = true;
     return false;
 }
 

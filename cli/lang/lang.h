@@ -108,6 +108,12 @@ bool lang_read_hrl(struct str text, struct arena *a, const struct lang_record **
  */
 bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text);
 
+/* ---- texts that are typed line by line ---- */
+
+/* Returns true if a bracket or a quote is open at the end of the text, or if the last word or mark needs an operand. */
+bool lang_is_open(struct str text);
+bool lang_is_blank(struct str text); /* returns true if the text has only white space and comments */
+
 /* ---- printing specs ---- */
 
 enum lang_format { LANG_TEXT, LANG_ERL, LANG_JSON };

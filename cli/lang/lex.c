@@ -404,7 +404,7 @@ static bool regex_token(struct lexer *l)
         out[n++] = text.at[at++];
     }
     if (at >= text.len)
-        return diag(l->c, begin, 1, "unterminated regular expression");
+        return diag(l->c, begin, 1, "unterminated regular expression"), diag_cut(l->c);
     l->pos = at + 1;
     lex_add(l, (struct token){.type = TOK_REGEX,
                               .from = begin,

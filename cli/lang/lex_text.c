@@ -64,7 +64,7 @@ bool lex_escape(struct comp *c, size_t *pos, struct quoted *to)
     uint32_t value = 0;
 
     if (*pos >= c->text.len)
-        return diag(c, begin, 1, "incomplete escape at the end of the text");
+        return diag(c, begin, 1, "incomplete escape at the end of the text"), diag_cut(c);
 
     char ch = at[*pos];
     if (ch == 'x') {
@@ -180,8 +180,10 @@ static bool read_text_block(struct comp *c, size_t *pos, size_t quotes, bool wit
     first += blanks_at(c, first);
     if (first < c->text.len && c->text.at[first] == '\r')
         first++;
-    if (first >= c->text.len || c->text.at[first] != '\n')
-        return diag(c, begin, quotes, "a block string begins on the line after its quotes");
+    if (first >= c->text.len || c->text.at[first] != '\n') {
+        diag(c, begin, quotes, "a block string begins on the line after its quotes");
+        return first >= c->text.len && diag_cut(c);
+    }
     first++;
     for (size_t line = first; line < c->text.len; line = line_end(c, line) + 1) {
         size_t n = blanks_at(c, line);
@@ -192,7 +194,7 @@ static bool read_text_block(struct comp *c, size_t *pos, size_t quotes, bool wit
         }
     }
     if (!close)
-        return diag(c, begin, quotes, "unterminated block string");
+        return diag(c, begin, quotes, "unterminated block string"), diag_cut(c);
 
     for (size_t line = first; line < close;) {
         size_t end = line_end(c, line), at = line, skip = MIN(blanks_at(c, line), indent);
@@ -254,7 +256,8 @@ bool lex_quoted(struct comp *c, size_t *pos, enum quoting quoting, struct quoted
     }
     if (*pos >= c->text.len) {
         diag(c, begin, 1, open == '\'' ? "unterminated quote" : "unterminated string");
-        return diag_note(c, "the closing %c is missing", close);
+        diag_note(c, "the closing %c is missing", close);
+        return diag_cut(c);
     }
     ++*pos;
     *ret = q;

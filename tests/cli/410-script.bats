@@ -62,6 +62,24 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
     assert_equal "${#lines[@]}" 2
 }
 
+@test "brackets and quotes in characters, regular expressions and comments do not continue a line" {
+    run repl --allow-empty <<'END'
+MyApp.f(%{id: 1}) -> return
+MyApp.g(?() # don't
+MyApp.h(_) where text =~ ~/"/
+# no (
+slow: work:two(a,
+  b) ->
+return
+:probes
+END
+    assert_success
+    assert_line --regexp '^1 +MyApp\.f\(%\{id: 1}\) -> return$'
+    assert_line --regexp "^2 +MyApp\.g\(\?\(\) # don't$"
+    assert_line --regexp '^3 +MyApp\.h\(_\) where text =~ ~/"/$'
+    assert_line --regexp '^slow +work:two\(a, +b\) -> +return$'
+}
+
 @test "the status is that of the first line that failed" {
     run repl <<<':nothing'
     assert_failure 2

@@ -275,7 +275,9 @@ static void values(struct input *in)
         must(!opt_duration(in->words[i], &n) || n >= 0);
         must(!opt_size(in->words[i], &n) || n >= 0);
         must(utf8_valid(in->words[i], strlen(in->words[i])) || !repl_setting_row(in->words[i]));
-        repl_is_open((struct str){in->words[i], strlen(in->words[i])});
+        const struct str line = {in->words[i], strlen(in->words[i])};
+        if (!repl_is_command(line))
+            repl_is_open(line);
         for (char *rest = in->words[i], *next; (next = repl_next_word(&rest));)
             must(next < rest);
     }
