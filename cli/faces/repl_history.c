@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../ground/mem.h"
+#include "repl_syntax.h"
 
 #define READ_MOST (1 << 20)
 #define KEEP (256 << 10) /* a file larger than READ_MOST is cut to its last KEEP bytes */
@@ -98,8 +99,7 @@ void repl_history_add(struct repl_history *h, struct str line)
 
     if (!line.len || line.at[0] == ' ' || !line.at[strspn(line.at, " \t\n")])
         return;
-    for (size_t i = 0; i < line.len; i++)
-        buf_char(&b, line.at[i] == '\n' ? ' ' : line.at[i]);
+    repl_join_lines(line, &b);
     editor_remember(h->line, buf_cstr(&b));
     buf_char(&b, '\n');
     ssize_t n = h->fd >= 0 ? write(h->fd, b.data, b.len) : 0;

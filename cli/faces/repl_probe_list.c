@@ -208,8 +208,7 @@ void probe_list_print(const struct probe_list *l, struct buf *to)
         if (p->gone)
             continue;
         buf_printf(to, "%-8s ", p->label);
-        for (const char *at = p->text; *at; at++) /* prints the probe on one line, like the history */
-            buf_char(to, *at == '\n' ? ' ' : *at);
+        lang_join_lines((struct str){p->text, strlen(p->text)}, to); /* in one line, like the history */
         buf_printf(to, "%s\n", p->stopped ? "   (stopped)" : "");
     }
     if (!any)

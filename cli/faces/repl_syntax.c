@@ -28,6 +28,14 @@ bool repl_is_open(struct str line)
     return lang_is_open((struct str){line.at + label, line.len - label});
 }
 
+void repl_join_lines(struct str line, struct buf *ret)
+{
+    size_t label = repl_label_length(line);
+
+    buf_add(ret, line.at, label);
+    lang_join_lines((struct str){line.at + label, line.len - label}, ret);
+}
+
 /* ---- words ---- */
 
 char *repl_next_word(char **rest)

@@ -8,11 +8,14 @@
 
 #include <stdbool.h>
 
+#include "../ground/buf.h"
 #include "../ground/mem.h"
 
 bool repl_is_command(struct str line); /* returns true if the line is a :command */
 /* Returns true if the expression continues on the next line. */
 bool repl_is_open(struct str line);
+/* Appends the expression, with its label, as one line with the same meaning. */
+void repl_join_lines(struct str line, struct buf *ret);
 
 /*
  * Returns the next word of *rest without its quotes, and moves *rest behind it. Overwrites the text. Returns NULL if

@@ -113,6 +113,11 @@ bool lang_debug_record(struct str name, struct etf fields, struct buf *ret_text)
 /* Returns true if a bracket or a quote is open at the end of the text, or if the last word or mark needs an operand. */
 bool lang_is_open(struct str text);
 bool lang_is_blank(struct str text); /* returns true if the text has only white space and comments */
+/*
+ * Appends the text as one line with the same meaning: with blanks in place of newlines, and without the comments before
+ * them. Keeps the comments in a part of the text that the lexer cannot read.
+ */
+void lang_join_lines(struct str text, struct buf *ret);
 
 /* ---- printing specs ---- */
 

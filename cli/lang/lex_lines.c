@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads the tokens of a text that a user types line by line, to find out whether the text is complete. Does not
- * parse it.
+ * Reads the tokens of a text that a user types line by line, to find out whether the text is complete, and where its
+ * comments are. Does not parse it.
  */
 #include <string.h>
 
@@ -111,4 +111,43 @@ bool lang_is_open(struct str text)
 bool lang_is_blank(struct str text)
 {
     return lex_skip_space(text, 0) >= text.len;
+}
+
+/* ---- one line ---- */
+
+static void join_lines(struct str text, size_t from, size_t to, struct buf *ret)
+{
+    for (; from < to; from++)
+        buf_char(ret, text.at[from] == '\n' ? ' ' : text.at[from]);
+}
+
+/* Appends text between tokens, without the comments that end with a newline. */
+static void join_gap(struct str text, size_t from, size_t to, struct buf *ret)
+{
+    while (from < to) {
+        const char *at = text.at + from, *end = memchr(at, '\n', text.len - from);
+        if ((*at == '%' || *at == '#') && end)
+            from = (size_t)(end - text.at);
+        join_lines(text, from, from + 1, ret);
+        from++;
+    }
+}
+
+void lang_join_lines(struct str text, struct buf *ret)
+{
+    struct pieces p;
+    size_t done = 0;
+
+    pieces_begin(&p, text);
+    while (pieces_next(&p))
+        for (size_t i = 0; i < p.tokens.count; i++) {
+            const struct token *t = &p.tokens.items[i];
+            if (t->type == TOK_END || t->from < done)
+                continue;
+            join_gap(text, done, t->from, ret);
+            join_lines(text, t->from, t->from + t->len, ret);
+            done = t->from + t->len;
+        }
+    (p.is == PIECE_WHOLE ? join_gap : join_lines)(text, done, text.len, ret);
+    arena_release(&p.arena);
 }

@@ -447,6 +447,21 @@ above() {
     await_last '^etrace> work:one\(warm\) -> return$'
 }
 
+@test "a recalled expression of several lines has no comments between its parts" {
+    repl
+    entered 'work:two(a, % the first'
+    await_last '^   \.\.\.>$'
+    entered '  _) -> return'
+    await '1 probe'
+    entered ':drop all'
+    keys Up Up
+    await_last '^etrace> work:two\(a, +_\) -> return$'
+    keys Enter
+    await_last '^etrace>$'
+    entered ':probes'
+    await '^2 +work:two\(a, +_\) -> return$'
+}
+
 @test "hist redraws in place while events arrive, and q returns to the prompt" {
     repl
     entered 'work:stamp/1 -> return'

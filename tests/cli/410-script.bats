@@ -68,8 +68,8 @@ MyApp.f(%{id: 1}) -> return
 MyApp.g(?() # don't
 MyApp.h(_) where text =~ ~/"/
 # no (
-slow: work:two(a,
-  b) ->
+slow: work:two(a, % the first (
+  b) -> % the second
 return
 :probes
 END

@@ -276,8 +276,11 @@ static void values(struct input *in)
         must(!opt_size(in->words[i], &n) || n >= 0);
         must(utf8_valid(in->words[i], strlen(in->words[i])) || !repl_setting_row(in->words[i]));
         const struct str line = {in->words[i], strlen(in->words[i])};
+        struct buf joined = {0};
         if (!repl_is_command(line))
             repl_is_open(line);
+        repl_join_lines(line, &joined);
+        buf_release(&joined);
         for (char *rest = in->words[i], *next; (next = repl_next_word(&rest));)
             must(next < rest);
     }

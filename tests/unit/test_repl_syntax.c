@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests which lines of the interactive mode are commands, and which continue on the next line. */
+/* Tests which lines of the interactive mode are commands, which continue on the next line, and how lines are joined. */
 #include "faces/repl_syntax.h"
 #include "tap.h"
 
@@ -23,6 +23,15 @@ static void opens(const char *line, bool want)
 static void commands(const char *line, bool want)
 {
     ok(repl_is_command((struct str){line, strlen(line)}) == want, "%s is %s command", shown(line), want ? "a" : "no");
+}
+
+static void joins(const char *lines, const char *want)
+{
+    struct buf got = {0};
+
+    repl_join_lines((struct str){lines, strlen(lines)}, &got);
+    is_bytes(buf_cstr(&got), got.len, want, want);
+    buf_release(&got);
 }
 
 static void test_open(void)
@@ -124,9 +133,21 @@ static void test_commands(void)
     commands("", false);
 }
 
+static void test_join(void)
+{
+    joins("work:two(a, b) % both", "work:two(a, b) % both");
+    joins("work:two(a, % the first\n  b) % the second", "work:two(a,    b) % the second");
+    joins("MyApp.f(%{id: 1}, # don't\n 2)", "MyApp.f(%{id: 1},   2)");
+    joins("slow: work:two(\"% a\", % \"b\n'#c')\n->\nreturn", "slow: work:two(\"% a\",  '#c') -> return");
+    joins("work:one(_) inside % its caller\n(work:two(_, _) % both\n)", "work:one(_) inside  (work:two(_, _)  )");
+    joins("% all\nwork:one(_)", " work:one(_)");
+    joins("work:one(\"a\nb", "work:one(\"a b");
+}
+
 int main(void)
 {
     test_open();
     test_commands();
+    test_join();
     return tap_end();
 }
