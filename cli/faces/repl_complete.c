@@ -13,6 +13,7 @@
 #include "../ground/mem.h"
 #include "../ground/utf8.h"
 #include "../lang/actions.h"
+#include "repl_syntax.h"
 #include "repl_words.h"
 
 #define WAIT_MS 700
@@ -535,7 +536,10 @@ static void in_expression(struct repl_complete *c, struct offer *o, struct str b
         return;
     }
     const char *colon = memrchr(token.at, ':', token.len), *dot = memrchr(token.at, '.', token.len);
-    if (colon) {
+    if (dot && *token.at == ':') { /* :ets.lookup */
+        o->typed = (struct str){dot + 1, (size_t)(token.at + token.len - dot - 1)};
+        offer_functions(c, o, false, (struct str){token.at + 1, (size_t)(dot - token.at - 1)});
+    } else if (colon) {
         struct str module = module_before((struct str){before.at, (size_t)(colon + 1 - before.at)});
         o->typed = (struct str){colon + 1, (size_t)(token.at + token.len - colon - 1)};
         offer_functions(c, o, false, module);
@@ -692,7 +696,7 @@ void repl_complete(struct repl_complete *c, struct str so_far, struct str before
         before.at++;
         before.len--;
     }
-    if (before.len && *before.at == ':' && !so_far.len)
+    if (!so_far.len && repl_is_command(before))
         in_word(c, &o, before);
     else
         in_expression(c, &o, whole);

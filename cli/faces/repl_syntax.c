@@ -15,10 +15,22 @@ static struct str without_blanks(struct str text)
     return text;
 }
 
+/* Returns true if the text begins with a module of Elixir and a full stop: :ets.lookup or :"my mod".f. */
+static bool names_module(struct str text)
+{
+    size_t n = 1;
+
+    if (text.len > 1 && (text.at[1] == '"' || text.at[1] == '\''))
+        return true;
+    while (n < text.len && (isalnum((unsigned char)text.at[n]) || strchr("_@*", text.at[n]) || text.at[n] < 0))
+        n++;
+    return n > 1 && n + 1 < text.len && text.at[n] == '.' && !isspace((unsigned char)text.at[n + 1]);
+}
+
 bool repl_is_command(struct str line)
 {
     line = without_blanks(line);
-    return line.len && *line.at == ':';
+    return line.len && *line.at == ':' && !names_module(line);
 }
 
 bool repl_is_open(struct str line)

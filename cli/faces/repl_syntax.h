@@ -11,7 +11,8 @@
 #include "../ground/buf.h"
 #include "../ground/mem.h"
 
-bool repl_is_command(struct str line); /* returns true if the line is a :command */
+/* Returns true if the line is a :command. An expression may also begin with a colon, as in :ets.lookup(_, _). */
+bool repl_is_command(struct str line);
 /* Returns true if the expression continues on the next line. */
 bool repl_is_open(struct str line);
 /* Appends the expression, with its label, as one line with the same meaning. */

@@ -230,6 +230,10 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     keys Tab
     await_last '^etrace> Odd.Shelf."put away"/2$'
     keys C-a C-k
+    typed ':lists.keyfi'
+    keys Tab
+    await_last '^etrace> :lists.keyfind/3$'
+    keys C-a C-k
     # A character that looks like a quote.
     typed "work:one(\$') | wor"
     keys Tab

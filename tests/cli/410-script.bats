@@ -67,6 +67,7 @@ script() { # ARGS... -- ARMINGS BEFORE EXPR AFTER
 MyApp.f(%{id: 1}) -> return
 MyApp.g(?() # don't
 MyApp.h(_) where text =~ ~/"/
+:ets.lookup(some_table, _)
 # no (
 slow: work:two(a, % the first (
   b) -> % the second
@@ -77,6 +78,7 @@ END
     assert_line --regexp '^1 +MyApp\.f\(%\{id: 1}\) -> return$'
     assert_line --regexp "^2 +MyApp\.g\(\?\(\) # don't$"
     assert_line --regexp '^3 +MyApp\.h\(_\) where text =~ ~/"/$'
+    assert_line --regexp '^4 +:ets\.lookup\(some_table, _\)$'
     assert_line --regexp '^slow +work:two\(a, +b\) -> +return$'
 }
 

@@ -128,6 +128,11 @@ static void test_commands(void)
     commands(":json", true);
     commands(":json work:one/1", true);
     commands(":save. x", true);
+    commands(":json.decode(_)", false);
+    commands(":ets.lookup(t, _)", false);
+    commands(" :ets*.lookup/2", false);
+    commands(":\"my mod\".f(_)", false);
+    commands(":\xc3\xa9t\xc3\xa9.f(_)", false);
     commands("work:one/1", false);
     commands("x: :ets.lookup(t, _)", false);
     commands("", false);
