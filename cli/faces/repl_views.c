@@ -2,6 +2,7 @@
 /* Shows the events of the scrollback: in the live view, once in another view, or in a view that refreshes in place. */
 #include "repl_views.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +312,44 @@ static bool catch_up(struct repl_views *v, struct reel *reel, int *ret_status)
     return true;
 }
 
+/* Returns the number of events in the output of the reel, which must have one view. Call it at the end. */
+static uint64_t events_written(const struct reel *reel)
+{
+    const struct totals *t = pipeline_totals(reel->pipeline);
+
+    return t->shown + (reel->outputs.views[0].type->flags & SINK_RAW ? t->filtered : 0);
+}
+
+/*
+ * Writes the end of the file, waits until the output has written all, and says how many events the file has. Ctrl-C
+ * ends the wait, because the file may be a pipe that nobody reads. `whole`: the view has read all events; otherwise the
+ * user has typed Ctrl-C already, and the wait is short. Prints an error unless the file is complete, and returns the
+ * exit status.
+ */
+static int end_file(struct repl_views *v, struct reel *reel, const char *file, bool whole)
+{
+    struct repl_base *b = v->base;
+    const int64_t until = whole ? -1 : loop_now() + SHOWN_MS;
+    struct err e;
+
+    pipeline_end(reel->pipeline);
+    while (outputs_backlog(&reel->outputs, 0) && !b->ctx->interrupts && !b->leaving &&
+           (until < 0 || loop_now() < until))
+        repl_step(b, until);
+    const bool written = !outputs_backlog(&reel->outputs, 0);
+    const uint64_t events = events_written(reel);
+    if (whole && written) {
+        int status = outputs_flush(&reel->outputs, b->ctx, 0);
+        if (!status)
+            ctx_say(b->ctx, "%s: %" PRIu64 " event%s", file, events, PLURAL(events));
+        return status;
+    }
+    repl_interrupted(b);
+    err_set(&e, ERR_RUN, "%s is incomplete: interrupted, it has %s%" PRIu64 " event%s", file, written ? "" : "at most ",
+            events, PLURAL(events));
+    return repl_fail(b, &e);
+}
+
 int repl_views_once(struct repl_views *v, const struct view_opts *view, const char *file)
 {
     struct reel *reel;
@@ -322,14 +361,16 @@ int repl_views_once(struct repl_views *v, const struct view_opts *view, const ch
         return repl_fail(v->base, &e);
     pause_live(v);
     outputs_begin(&reel->outputs);
-    if (catch_up(v, reel, &status)) {
-        if (scroll_missed(reel->source))
-            ctx_warn(v->base->ctx,
-                     "%llu events are missing: newer events replaced them before they were read (--scrollback)",
-                     (unsigned long long)scroll_missed(reel->source));
+    const bool whole = catch_up(v, reel, &status);
+    if (whole && scroll_missed(reel->source))
+        ctx_warn(v->base->ctx,
+                 "%llu events are missing: newer events replaced them before they were read (--scrollback)",
+                 (unsigned long long)scroll_missed(reel->source));
+    if (file && !status) {
+        status = end_file(v, reel, file, whole);
+    } else if (whole) {
         pipeline_end(reel->pipeline);
         pause_live(v);
-        status = outputs_flush(&reel->outputs, v->base->ctx, status);
     }
     v->paused = false;
     reel_free(reel);

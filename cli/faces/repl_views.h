@@ -58,7 +58,8 @@ void repl_views_print(struct repl_views *v, struct buf *text);
 
 /*
  * Shows all captured events in the view. If `file` is not NULL, writes them to this file, in the view view->as or in
- * the view of the extension. Prints an error, and returns the exit status.
+ * the view of the extension, and says how many events the file has. Prints an error, and returns the exit status. It is
+ * an error if Ctrl-C leaves the file incomplete.
  */
 int repl_views_once(struct repl_views *v, const struct view_opts *view, const char *file);
 int repl_views_screen(struct repl_views *v,

@@ -290,13 +290,8 @@ static int save_view(struct repl_words *w, const char *name, const char *typed)
 {
     const char *file = repl_file_name(&w->parts.base->options.arena, typed);
     struct view_opts v = only_view(w, name);
-    struct scroll_counts c;
-    int status = repl_views_once(w->parts.views, &v, file);
 
-    scroll_counts(w->parts.base->scroll, &c);
-    if (!status)
-        ctx_say(w->parts.base->ctx, "%s: %llu event%s", file, (unsigned long long)c.events, PLURAL(c.events));
-    return status;
+    return repl_views_once(w->parts.views, &v, file);
 }
 
 static int as_view(struct repl_words *w, const char *name)

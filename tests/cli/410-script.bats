@@ -434,6 +434,38 @@ says() { # TEXT LINE...
     grep -qxF -- "$text" "$ERR" || fail "$(<"$ERR")"
 }
 
+@test ":save says how many events the file has, which filters reduce except in a recording" {
+    local file=$BATS_TEST_TMPDIR/x
+    script -- 1 'work:one/1\n' 'work:loop(5)' ":wait 5 events\n:grep one.3\n:save $file.txt\n:as csv -o $file.csv\n:save $file.etr\n"
+    assert grep -qx "etrace: $file.txt: 1 event" "$ERR"
+    assert grep -qx "etrace: $file.csv: 1 event" "$ERR"
+    assert grep -qx "etrace: $file.etr: 5 events" "$ERR"
+    assert_equal "$(wc -l <"$file.txt")" 1
+    assert_equal "$("$ETRACE_BIN" replay "$file.etr" --json | grep -c '"type":"call"')" 5
+}
+
+@test "Ctrl-C while :save writes is an error, and the session continues" {
+    local file=$BATS_TEST_TMPDIR/x hold kind first
+    repl_start -n "$NODE" "${big[@]}"
+    repl_line 'work:one/1'
+    until_true 30 armed 1
+    until_true 60 more_came
+    for kind in save as; do
+        mkfifo "$file.$kind.txt"
+        exec {hold}<>"$file.$kind.txt"
+        [[ $kind == save ]] && repl_line ":save $file.save.txt" || repl_line ":as text -o $file.as.txt"
+        read -rN 1 first <&"$hold" # the file has begun, and the pipe cannot hold all of it
+        child_kill "$TRACER" INT
+        until_true 30 grep -qE "^etrace: $file.$kind.txt is incomplete: interrupted, it has (at most )?[0-9]+ events$" "$ERR"
+        exec {hold}<&-
+    done
+    repl_line :version
+    until_true 30 grep -q '^etrace [0-9]' "$OUT"
+    repl_end
+    trace_wait
+    assert_failure 1
+}
+
 # bats test_tags=long
 @test "a command without its colon is explained, and a misspelt word of another tool, too" {
     local word
