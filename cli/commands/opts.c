@@ -279,18 +279,29 @@ static bool reject_unknown(const struct opt_use *uses, size_t n, struct str text
     return false;
 }
 
+/* Finds the long option NAME or NAME=VALUE. Sets *ret_value to the value, or to NULL if there is no '='. */
+static const struct opt *find_long(const struct opt_use *uses, size_t n, const char *text, void **ret_target,
+                                   const char **ret_value)
+{
+    const size_t len = strcspn(text, "=");
+
+    *ret_value = text[len] ? text + len + 1 : NULL;
+    return opts_find(uses, n, 0, text, len, ret_target);
+}
+
 static bool long_option(const struct opt_use *uses, size_t n, char ***at, struct err *e)
 {
-    const char *text = **at + 2, *equals = strchr(text, '=');
-    size_t len = equals ? (size_t)(equals - text) : strlen(text);
+    const char *text = **at + 2, *value;
+    const size_t len = strcspn(text, "=");
     void *target;
-    const struct opt *o = opts_find(uses, n, 0, text, len, &target);
+    const struct opt *o = find_long(uses, n, text, &target, &value);
 
     if (!o)
         return reject_unknown(uses, n, (struct str){**at, len + 2}, (struct str){text, len}, e);
     if (!takes_value(o))
-        return equals ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set_option(o, target, NULL, e);
-    const char *value = equals ? equals + 1 : *++*at;
+        return value ? err_set(e, ERR_USAGE, "--%s takes no value", o->name) : set_option(o, target, NULL, e);
+    if (!value)
+        value = *++*at;
     if (!value)
         return err_set(e, ERR_USAGE, "--%s needs a value: %s", o->name, o->arg);
     return set_option(o, target, value, e);
@@ -325,6 +336,23 @@ static bool read_letters(const struct opt_use *uses, size_t n, char ***at, struc
             return false;
     }
     return true;
+}
+
+const struct opt *opts_with_value(const struct opt_use *uses, size_t n, const char *argument, const char **ret_value)
+{
+    const struct str word = {argument + 1, strcspn(argument + 1, "=")};
+    const struct opt *o;
+    void *target;
+
+    if (argument[1] == '-')
+        return (o = find_long(uses, n, argument + 2, &target, ret_value)) && takes_value(o) ? o : NULL;
+    for (const char *c = word.at; *c && !is_long(uses, n, word); c++) {
+        o = opts_find(uses, n, *c, NULL, 0, &target);
+        *ret_value = c[1] ? c + 1 : NULL;
+        if (!o || takes_value(o))
+            return o;
+    }
+    return NULL;
 }
 
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,

@@ -68,6 +68,13 @@ struct opt_use {
 bool opts_parse(const struct opt_use *uses, size_t nuses, char **argv, struct texts *ret_words, char ***ret_rest,
                 struct err *e);
 
+/*
+ * Finds the option in an argument that takes a value: --name, --name=VALUE, -n, -nVALUE, or -qn with other letters
+ * before it. Returns NULL if there is none. Sets *ret_value to the value in the argument, or to NULL if the next
+ * argument is the value. Does not use the targets.
+ */
+const struct opt *opts_with_value(const struct opt_use *uses, size_t n, const char *argument, const char **ret_value);
+
 /* Frees the arrays that OPT_TEXTS and OPT_SET options have filled. */
 void opts_release(const struct opt_use *uses, size_t n);
 

@@ -15,31 +15,17 @@ static bool takes_group(const struct cmd *c, const struct opt_group *group)
     return false;
 }
 
-/* Returns the row of the option that is written as -x or --long, or NULL if the command has no such option. */
-static const struct opt *option_of(const struct cmd *c, const char *word)
+static bool is_listed(const struct opt *o, const char *const *names)
 {
-    for (const struct opt_group *const *g = c->groups; *g; g++)
-        for (size_t k = 0; k < (*g)->count; k++) {
-            const struct opt *o = &(*g)->rows[k];
-            if (word[1] == '-' ? !strcmp(word + 2, o->name) : word[1] == o->letter && !word[2])
-                return o;
-        }
-    return NULL;
+    while (*names && strcmp(o->name, *names) != 0)
+        names++;
+    return *names;
 }
 
-/*
- * Returns true if the option says how to connect to a node. The options in `others` say which node, or what happens
- * when it is lost.
- */
-static bool is_how(const struct opt *o)
-{
-    static const char *const others[] = {"node", "pid", "cluster", "reattach"};
-
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (!strcmp(o->name, others[i]))
-            return false;
-    return true;
-}
+/* Options that name a node. With one of them, a command is not about the current node. */
+static const char *const naming[] = {"node", "pid", "port", "ssh", NULL};
+/* Options of node_group that do not say how to connect: they say which node, or what happens if it is lost. */
+static const char *const others[] = {"node", "pid", "cluster", "reattach", NULL};
 
 /* Adds the options that name the current node and say how to connect to it, as far as the command has them. */
 static void add_node(const struct repl_parts *r, const struct cmd *c, struct texts *argv)
@@ -54,7 +40,7 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
         const struct opt *o = &node_group.rows[i];
         const void *at = (const char *)&r->base->options.node + o->offset;
         const char *text = NULL;
-        if (!is_how(o))
+        if (is_listed(o, others))
             continue;
         if (o->type == OPT_TEXT)
             text = *(const char *const *)at;
@@ -68,27 +54,51 @@ static void add_node(const struct repl_parts *r, const struct cmd *c, struct tex
     }
 }
 
+/* Returns the value of the option as the command gets it. */
+static const char *read_value(const struct repl_parts *r, const struct opt *o, const char *typed)
+{
+    return !strcmp(o->arg, "FILE") ? repl_file_name(&r->base->options.arena, typed) : typed;
+}
+
+/*
+ * Adds the option in `w` and its value, which is in `w` or the next word of *rest. Returns true if the option names a
+ * node.
+ */
+static bool read_option(const struct repl_parts *r, const struct cmd *c, char *w, char **rest, struct texts *to)
+{
+    struct opt_use uses[16];
+    const char *value = NULL;
+    size_t n = 0;
+
+    for (; c->groups[n] && n < ARRAY_LEN(uses); n++)
+        uses[n] = (struct opt_use){c->groups[n], NULL};
+    const struct opt *o = opts_with_value(uses, n, w, &value);
+    if (!o || !value)
+        texts_add(to, w);
+    else
+        texts_add(to, arena_printf(&r->base->options.arena, "%.*s%s", (int)(value - w), w, read_value(r, o, value)));
+    if (o && !value && (value = repl_next_word(rest)))
+        texts_add(to, read_value(r, o, value));
+    return o && is_listed(o, naming);
+}
+
 /* Splits `rest` into words. If the command takes an expression, everything after the options stays one word. */
 static void read_arguments(const struct repl_parts *r, const struct cmd *c, char *rest, struct texts *argv)
 {
-    bool expression = strstr(c->usage, "EXPR") != NULL, names_node = false;
+    const bool expression = strstr(c->usage, "EXPR"), files = strstr(c->usage, "FILE");
     struct texts options = {0}, words_of = {0};
+    bool names_node = false;
 
-    for (;;) {
-        char *before = repl_trimmed(rest), *w;
-        rest = before;
-        if (!*rest)
-            break;
+    for (rest = repl_trimmed(rest); *rest; rest = repl_trimmed(rest)) {
         if (expression && *rest != '-') {
             texts_add(&words_of, rest);
             break;
         }
-        w = repl_next_word(&rest);
-        const struct opt *o = *w == '-' ? option_of(c, w) : NULL;
-        names_node = names_node || (o && o->letter == 'n');
-        texts_add(*w == '-' ? &options : &words_of, repl_file_name(&r->base->options.arena, w));
-        if (o && o->arg && (w = repl_next_word(&rest)))
-            texts_add(&options, repl_file_name(&r->base->options.arena, w));
+        char *w = repl_next_word(&rest);
+        if (*w == '-')
+            names_node |= read_option(r, c, w, &rest, &options);
+        else
+            texts_add(&words_of, files ? repl_file_name(&r->base->options.arena, w) : w);
     }
     if (!names_node)
         add_node(r, c, argv);

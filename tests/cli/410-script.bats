@@ -185,6 +185,21 @@ END
     assert_output --partial 'not traced (--dry-run)'
 }
 
+# bats test_tags=long
+@test "a :command that names a node is not about the current one" {
+    local other option
+    node_start other
+    other=$NODE
+    NODE=$LIVE_NODE
+    for option in "-n $other" "-n$other" "--node $other" "--node=$other" "--pid $(<"$(node_dir "$other")/pid")"; do
+        run repl -q <<<":ps $option --json"
+        assert_success
+        assert_output --partial "\"node\":\"$other\""
+        refute_output --partial "$NODE"
+    done
+    node_stop "$other"
+}
+
 # It waits for longer than the lease.
 # bats test_tags=long
 @test "a pipe of records that is slower than the lease does not interrupt the trace" {
@@ -509,6 +524,9 @@ END
     says "etrace: $HOME/a.txt: 0 events" ':save ~/a.txt'
     says "etrace: $HOME/b.json: 0 events" ':as json -o ~/b.json'
     says "etrace: cannot read $HOME/none.etr: No such file or directory" ':replay ~/none.etr'
+    says "etrace: cannot read $HOME/none.txt: No such file or directory" ':ls -f ~/none.txt'
+    says "etrace: cannot read $HOME/none.txt: No such file or directory" ':ls --file=~/none.txt'
+    says 'etrace: ~/^no_such/ matches no function on the node' ':top --for 100ms ~/^no_such/:_'
     repl < <(printf ':hrl ~/none.hrl\nwork:one/1\n') 2>"$ERR" || true
     grep -qF "$HOME/none.hrl" "$ERR"
     [[ -e $HOME/a.txt && -e $HOME/b.json ]]
