@@ -98,6 +98,15 @@ bool repl_nodes_has_all(const struct repl_nodes *n)
     return all;
 }
 
+bool repl_nodes_expected(const struct repl_nodes *n)
+{
+    bool any = repl_nodes_attached(n) || repl_nodes_attaching(n);
+
+    for (size_t i = 0; i < n->sessions.peers.count; i++)
+        any = any || (n->nodes[i].lost && n->nodes[i].retry_at >= 0);
+    return any;
+}
+
 bool repl_nodes_are_leaving(const struct repl_nodes *n)
 {
     return n->leaving;

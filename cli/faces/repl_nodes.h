@@ -61,6 +61,7 @@ unsigned repl_nodes_epoch(const struct repl_nodes *n);
 
 size_t repl_nodes_attached(const struct repl_nodes *n);
 bool repl_nodes_attaching(const struct repl_nodes *n); /* returns true while etrace is attaching to a node */
+bool repl_nodes_expected(const struct repl_nodes *n);  /* returns true if a node is attached or will be attached */
 /* Returns true if each node is attached or will be attached again. */
 bool repl_nodes_has_all(const struct repl_nodes *n);
 /* Returns true if more than one node has been attached, so that each event must be shown with its node. */

@@ -384,6 +384,15 @@ static bool have_come(struct repl_words *w, uint64_t wanted)
 
 #define ON_ITS_WAY_MS 1000
 
+static int wait_without_node(struct repl_words *w)
+{
+    struct err e;
+
+    err_set(&e, ERR_NODE, "no node is attached, so no event can arrive");
+    err_hint(&e, ":attach NODE attaches one");
+    return repl_words_fail(w, &e);
+}
+
 static int do_wait(struct repl_words *w, char *rest)
 {
     char *amount = repl_next_word(&rest), *unit = repl_next_word(&rest), *end;
@@ -396,8 +405,9 @@ static int do_wait(struct repl_words *w, char *rest)
         until = loop_now() + ns / 1000000;
     if (!wanted && until < 0)
         return usage(w, ":wait takes a duration, or N events");
-    while ((until < 0 || loop_now() < until) && !(wanted && have_come(w, wanted)) && !w->parts.base->leaving &&
-           repl_nodes_attached(w->parts.nodes)) {
+    while ((until < 0 || loop_now() < until) && !(wanted && have_come(w, wanted))) {
+        if (!repl_nodes_expected(w->parts.nodes))
+            return wanted ? wait_without_node(w) : 0;
         /* Waits ON_ITS_WAY_MS longer if no probe is running, because the last events may still arrive. */
         idle = !wanted || probe_list_running(repl_probes_list(w->parts.probes)) ? -1
                : idle < 0                                                       ? loop_now() + ON_ITS_WAY_MS
@@ -405,7 +415,7 @@ static int do_wait(struct repl_words *w, char *rest)
         if (idle >= 0 && loop_now() >= idle)
             return usage(w, "no probe is running, so no event can arrive");
         repl_step(w->parts.base, wanted ? idle : until);
-        if (repl_interrupted(w->parts.base))
+        if (repl_interrupted(w->parts.base) || w->parts.base->leaving)
             return 0;
     }
     w->waited += wanted;

@@ -335,6 +335,13 @@ LINES
     assert_equal "$(grep -o '[MN]=[0-9]' "$OUT" | paste -sd ' ')" 'M=7 N=2'
 }
 
+@test ":wait for events is an error without a node, and counts no event" {
+    local status=0
+    script -- 1 'work:one/1\n' 'work:loop(2)' ':wait 1 events\n:detach\n:wait 5 events\n:wait 3 events\n:wait 1 events\n' || status=$?
+    assert_equal "$status" 3
+    assert_equal "$(grep -cx 'etrace: no node is attached, so no event can arrive' "$ERR")" 2
+}
+
 # bats test_tags=long
 @test "--format and --fields are valid if the view of any output uses them" {
     script -q --format '{mfa}' -o "$BATS_TEST_TMPDIR/x.etr" -- 0 'work:one/1\n:wait 50ms\n' ok ''
