@@ -34,6 +34,7 @@ struct repl_probes {
     } peers[PEERS_MAX];          /* indexed like the peers */
     unsigned needs[PROBES_FORS]; /* by enum repl_probes_for; set by repl_probes_collect() */
     int64_t until;               /* loop_now() time at which :for stops the probes; -1: never */
+    bool renews;                 /* a probe was added or started: the time of :for begins again when it is traced */
     int64_t stopped;             /* loop_now() time to print that the probes have stopped; -1: never */
 };
 
@@ -90,7 +91,6 @@ static bool send_request(struct repl_probes *ps, struct err *e)
 {
     struct texts all = {0};
 
-    ps->until = -1;
     ps->refusal.waits = false;
     /* If the request cannot be sent, go_without() drops the probes that the previous request did not contain. */
     ps->refusal.took = ps->mark;
@@ -98,6 +98,7 @@ static bool send_request(struct repl_probes *ps, struct err *e)
         ps->peers[i].alone = false;
     ps->armed = ps->arming = probe_list_running(&ps->list);
     if (!ps->armed) {
+        ps->until = -1;
         session_set_disarm(repl_nodes_run(ps->nodes));
         probe_list_begin(&ps->list, ps->mark, keeps_ended(ps));
         return true;
@@ -138,6 +139,7 @@ bool repl_probes_arm_all(struct repl_probes *ps, int64_t patience_ms, struct err
 static void go_without(struct repl_probes *ps, const struct err *e)
 {
     repl_fail(ps->base, e);
+    ps->renews = false;
     if (!probe_list_drop_fresh(&ps->list, ps->refusal.took) && !probe_list_drop_fresh(&ps->list, 0))
         probe_list_stop(&ps->list, NULL, true);
     repl_probes_arm(ps);
@@ -239,6 +241,7 @@ bool repl_probes_add(struct repl_probes *ps, const char *line, const char **ret_
     if (ok) {
         exprs_warn(&exprs, ps->base->ctx);
         probe_list_add(&ps->list, line, labelled, expr, exprs.count, &records);
+        ps->renews = true;
     }
     exprs_release(&exprs);
     texts_release(&one);
@@ -294,7 +297,10 @@ bool repl_probes_drop(struct repl_probes *ps, const char *label)
 
 bool repl_probes_resume(struct repl_probes *ps, const char *label)
 {
-    return probe_list_stop(&ps->list, label, false);
+    const bool found = probe_list_stop(&ps->list, label, false);
+
+    ps->renews |= found;
+    return found;
 }
 
 bool repl_probes_stop(struct repl_probes *ps, const char *label)
@@ -312,6 +318,15 @@ const struct probe_list *repl_probes_list(const struct repl_probes *ps)
 
 /* ---- handlers of the nodes ---- */
 
+void repl_probes_begin_time(struct repl_probes *ps)
+{
+    const int64_t ns = ps->base->options.limit.for_ns;
+
+    ps->until = ps->armed && ns ? loop_now() + ns / 1000000 : -1;
+    ps->renews = false;
+    repl_wake(ps->base);
+}
+
 /* Prints that the nodes trace the probes, unless a node still has to answer. */
 static void look_at_arming(struct repl_probes *ps, const char *which, const char *counts)
 {
@@ -323,8 +338,8 @@ static void look_at_arming(struct repl_probes *ps, const char *which, const char
     ps->arming = false;
     ctx_say(ps->base->ctx, "%s%zu probe%s%s · Ctrl-C stops", which, running, PLURAL(running), counts);
     probe_list_accept(&ps->list);
-    ps->until = ps->base->options.limit.for_ns ? loop_now() + ps->base->options.limit.for_ns / 1000000 : -1;
-    repl_wake(ps->base);
+    if (ps->renews || ps->until < 0)
+        repl_probes_begin_time(ps);
 }
 
 void repl_probes_on_ready(struct repl_probes *ps, const struct peer *peer)

@@ -77,6 +77,8 @@ void repl_probes_on_refused(struct repl_probes *ps, const struct peer *peer, con
  */
 void repl_probes_arm_due(struct repl_probes *ps);
 int64_t repl_probes_tick(struct repl_probes *ps);
+/* Begins the time of :for now. Otherwise it begins when the nodes trace a probe that was added or started. */
+void repl_probes_begin_time(struct repl_probes *ps);
 /* Makes the timer print, after the last events, that the probes have stopped. */
 void repl_probes_say_stopped(struct repl_probes *ps);
 

@@ -65,6 +65,10 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     if (which->group == &recorder_group)
         return repl_recorder_set(r->recorder, e);
     if (which->group == &limit_group) {
+        if (!strcmp(o->name, "for")) {
+            repl_probes_begin_time(r->probes);
+            return true;
+        }
         if (!of_session(o))
             return repl_recorder_allows(r->recorder, e) && repl_views_open(r->views, true);
         if (!session_set_takes(&r->base->options.node, &r->base->options.limit, e))

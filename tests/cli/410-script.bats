@@ -335,6 +335,34 @@ LINES
     assert_equal "$(grep -o '[MN]=[0-9]' "$OUT" | paste -sd ' ')" 'M=7 N=2'
 }
 
+# bats test_tags=long
+@test ":for stops probes that run already, and :for without a value does not" {
+    script -- 1 'work:one/1\n' ok ':for 50ms\n:wait 1 event\n:start\n:for 1500ms\n:for\n:wait 1700ms\n:probes\n' || assert_equal $? 2
+    assert_equal "$(grep -c 'stopped after the time of :for' "$ERR")" 1
+    assert grep -qx 'etrace: no probe is running, so no event can arrive' "$ERR"
+    assert grep -qx '1        work:one/1' "$OUT"
+}
+
+# bats test_tags=long
+@test "a node that is attached later does not begin the time of :for again" {
+    local other
+    node_start other
+    other=$NODE
+    NODE=$LIVE_NODE
+    repl_start -n "$NODE" --for 2s
+    repl_line 'work:one/1'
+    until_true 30 armed 1
+    is_over() {
+        repl_line ":attach $other" ':wait 300ms' ":detach $other"
+        pause 0.5
+        grep -q 'stopped after the time of :for' "$ERR"
+    }
+    until_true 30 is_over
+    repl_end
+    trace_wait
+    node_stop "$other"
+}
+
 @test ":wait for events is an error without a node, and counts no event" {
     local status=0
     script -- 1 'work:one/1\n' 'work:loop(2)' ':wait 1 events\n:detach\n:wait 5 events\n:wait 3 events\n:wait 1 events\n' || status=$?
