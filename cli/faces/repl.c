@@ -366,7 +366,6 @@ static void make_parts(struct repl *r, int64_t scrollback)
                                            .answer = repl_on_answer};
 
     arena_init(&b->options.arena);
-    b->options.reattach = b->options.node.reattach;
     b->serve = step_loop;
     b->serve_data = r;
     b->scroll = scroll_new((size_t)MAX(scrollback, 1 << 20));

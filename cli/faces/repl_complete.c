@@ -567,6 +567,17 @@ static void in_expression(struct repl_complete *c, struct offer *o, struct str b
     }
 }
 
+/* Returns true if the text is the name of a setting that is on or off, and a blank. */
+static bool is_flag(struct str setting)
+{
+    char name[32];
+    size_t len = setting.len ? setting.len - 1 : 0;
+
+    snprintf(name, sizeof(name), "%.*s", (int)MIN(len, sizeof(name) - 1), setting.at);
+    const struct opt *o = repl_setting_row(name);
+    return o && !o->arg && setting.at[len] == ' ';
+}
+
 static void in_word(struct repl_complete *c, struct offer *o, struct str before)
 {
     const char *space = memchr(before.at, ' ', before.len);
@@ -602,7 +613,7 @@ static void in_word(struct repl_complete *c, struct offer *o, struct str before)
         offer_where(o);
     else if (starts_with(setting, "ring "))
         offer_text(o, "off", 3);
-    else if (starts_with(left, ":reattach ")) {
+    else if (is_flag(setting)) {
         offer_text(o, "on", 2);
         offer_text(o, "off", 3);
     } else if (starts_with(left, ":why ")) {

@@ -300,7 +300,7 @@ static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e
 {
     struct repl_nodes *n = data;
     struct repl_node *node = &n->nodes[p->index];
-    bool paused = loop_now() < node->wanted, again = n->base->options.reattach || paused;
+    bool paused = loop_now() < node->wanted, again = n->base->options.node.reattach || paused;
     struct err ignored;
 
     if (node->detached)
@@ -323,7 +323,7 @@ static void repl_nodes_on_failed(void *data, struct peer *p, const struct err *e
     }
     repl_fail(n->base, e);
     choose_current(n);
-    if (node->lost && n->base->options.reattach)
+    if (node->lost && n->base->options.node.reattach)
         node->retry_at = loop_now() + RETRY_MS;
     if (!p->session || !node->met)
         return;
@@ -383,9 +383,10 @@ int64_t repl_nodes_retry(struct repl_nodes *n)
     return next;
 }
 
-void repl_nodes_reattach(struct repl_nodes *n, bool on)
+void repl_nodes_reattach(struct repl_nodes *n)
 {
-    n->base->options.reattach = on;
+    const bool on = n->base->options.node.reattach;
+
     for (size_t i = 0; i < peers_of(n)->count; i++)
         if (n->nodes[i].lost)
             n->nodes[i].retry_at = on ? loop_now() : -1;
@@ -429,7 +430,7 @@ void repl_nodes_leave(struct repl_nodes *n)
     n->leaving = true;
     peers_pull(peers_of(n), true);
     peers_stop(peers_of(n));
-    n->base->options.reattach = false;
+    n->base->options.node.reattach = false;
     while (peers_tick(peers_of(n), &next))
         repl_step(n->base, next);
 }

@@ -68,8 +68,8 @@ bool repl_nodes_has_all(const struct repl_nodes *n);
 bool repl_nodes_several(const struct repl_nodes *n);
 void repl_nodes_list(struct repl_nodes *n, struct buf *to);
 
-/* Sets the option; also applies to nodes that are lost already. */
-void repl_nodes_reattach(struct repl_nodes *n, bool on);
+/* Applies a change of :reattach to the nodes that are lost already. */
+void repl_nodes_reattach(struct repl_nodes *n);
 /* Attaches again to nodes that are lost before the loop_now() time `wanted_by`, even with :reattach off. */
 void repl_nodes_expect(struct repl_nodes *n, int64_t wanted_by);
 

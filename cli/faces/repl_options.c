@@ -12,19 +12,31 @@ static const struct repl_option groups[] = {
     {&limit_group, NULL, offsetof(struct repl_options, limit)},
     {&recorder_group, NULL, offsetof(struct repl_options, recorder)},
     {&view_group, NULL, offsetof(struct repl_options, view)},
+    {&node_group, NULL, offsetof(struct repl_options, node)},
 };
 
-bool repl_option_find(const char *name, struct repl_option *ret)
+/* Finds the setting with this index in all groups. Options that say how to reach a node are no settings. */
+static bool nth_setting(size_t n, struct repl_option *ret)
 {
     for (size_t i = 0; i < ARRAY_LEN(groups); i++)
         for (size_t k = 0; k < groups[i].group->count; k++) {
             const struct opt *o = &groups[i].group->rows[k];
-            size_t len = strlen(o->name);
-            if (!strncmp(o->name, name, len) && (!name[len] || (o->type == OPT_TEXTS && !strcmp(name + len, "s")))) {
+            if ((groups[i].group != &node_group || !strcmp(o->name, "reattach")) && !n--) {
                 *ret = (struct repl_option){groups[i].group, o, groups[i].offset};
                 return true;
             }
         }
+    return false;
+}
+
+bool repl_option_find(const char *name, struct repl_option *ret)
+{
+    for (size_t i = 0; nth_setting(i, ret); i++) {
+        const struct opt *o = ret->row;
+        size_t len = strlen(o->name);
+        if (!strncmp(o->name, name, len) && (!name[len] || (o->type == OPT_TEXTS && !strcmp(name + len, "s"))))
+            return true;
+    }
     return false;
 }
 
@@ -37,10 +49,11 @@ const struct opt *repl_setting_row(const char *name)
 
 void repl_options_each(void (*each)(void *data, const char *name, const char *help), void *data)
 {
-    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-        for (size_t k = 0; k < groups[i].group->count; k++)
-            if (strcmp(groups[i].group->rows[k].name, "as") != 0) /* :as is a :command, so it is not a setting */
-                each(data, groups[i].group->rows[k].name, groups[i].group->rows[k].help);
+    struct repl_option o;
+
+    for (size_t i = 0; nth_setting(i, &o); i++)
+        if (strcmp(o.row->name, "as") != 0) /* :as is a :command, so it is not a setting */
+            each(data, o.row->name, o.row->help);
 }
 
 /* ---- changing a value ---- */
@@ -97,10 +110,12 @@ static const void *default_of(const struct repl_option *which)
     static const struct limit_opts limit = LIMIT_OPTS_INIT;
     static const struct recorder_opts recorder = RECORDER_OPTS_INIT;
     static const struct view_opts view = VIEW_OPTS_INIT;
+    static const struct node_opts node = NODE_OPTS_INIT;
     const void *from = which->group == &what_group       ? (const void *)&what
                        : which->group == &limit_group    ? (const void *)&limit
                        : which->group == &recorder_group ? (const void *)&recorder
-                                                         : &view;
+                       : which->group == &view_group     ? (const void *)&view
+                                                         : &node;
 
     return (const char *)from + which->row->offset;
 }
@@ -276,13 +291,13 @@ static void repl_options_put_value(struct buf *b, const struct repl_option *whic
 
 void repl_options_list(const struct repl_options *options, struct buf *to)
 {
-    for (size_t i = 0; i < ARRAY_LEN(groups); i++)
-        for (size_t k = 0; k < groups[i].group->count; k++) {
-            struct repl_option each = {groups[i].group, &groups[i].group->rows[k], groups[i].offset};
-            buf_printf(to, ":%-15s", each.row->name);
-            repl_options_put_value(to, &each, (const char *)options + each.offset);
-            buf_char(to, '\n');
-        }
+    struct repl_option each;
+
+    for (size_t i = 0; nth_setting(i, &each); i++) {
+        buf_printf(to, ":%-15s", each.row->name);
+        repl_options_put_value(to, &each, (const char *)options + each.offset);
+        buf_char(to, '\n');
+    }
 }
 
 static void reword_options(char *text)

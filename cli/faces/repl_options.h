@@ -18,7 +18,6 @@ struct repl_options {
     struct limit_opts limit;
     struct recorder_opts recorder;
     struct view_opts view;
-    bool reattach;      /* attach again to a lost node when it can be reached */
     struct arena arena; /* owns the texts of all values until the session ends, even after a value has changed */
 };
 

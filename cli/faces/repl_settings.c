@@ -62,6 +62,10 @@ static bool take_effect(const struct repl_parts *r, const struct repl_option *wh
     if (which->group == &what_group)
         return exprs_pipes(r->base->ctx, &r->base->options.what, &r->base->options.arena, e) &&
                (repl_probes_armed(r->probes) ? repl_probes_arm_all(r->probes, -1, e) : require_readable(r, e));
+    if (which->group == &node_group) {
+        repl_nodes_reattach(r->nodes);
+        return true;
+    }
     if (which->group == &recorder_group)
         return repl_recorder_set(r->recorder, e);
     if (which->group == &limit_group) {

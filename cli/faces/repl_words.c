@@ -243,16 +243,6 @@ static int do_node(struct repl_words *w, char *rest)
     return 0;
 }
 
-static int do_reattach(struct repl_words *w, char *rest)
-{
-    char *word = repl_next_word(&rest);
-
-    if (word && strcmp(word, "on") != 0 && strcmp(word, "off") != 0)
-        return usage(w, ":reattach takes on or off, not '%s'", word);
-    repl_nodes_reattach(w->parts.nodes, !word || !strcmp(word, "on"));
-    return 0;
-}
-
 /* ---- captured events ---- */
 
 static bool is_on(const struct repl_words *w)
@@ -486,7 +476,6 @@ static const struct word words[] = {
     {"attach", NULL, "NODE...", "attach to one more node", do_attach},
     {"detach", NULL, "[NODE]", "detach from a node and clean it up", do_detach},
     {"node", NULL, "[NODE]", "select the node of :commands; alone: list the nodes", do_node},
-    {"reattach", NULL, "on|off", "attach again automatically when a node comes back", do_reattach},
     {"wait", NULL, "TIME|N events", "wait, in scripts", do_wait},
     {"set", NULL, "[NAME [VALUE]]", "change a setting; alone: list them", do_set},
     {"help", "commands ", "[NAME]", "this list, or more about one command", do_help},

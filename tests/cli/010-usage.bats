@@ -619,6 +619,17 @@ END
     refute_line --regexp '^:[a-z-]+ +-'
 }
 
+@test ":reattach is a setting" {
+    run nodeless "$ETRACE_BIN" repl <<<$':set reattach on\n:set\n:reattach off\n:set\n:help reattach'
+    assert_success
+    assert_line --regexp '^:reattach +on$'
+    assert_line --regexp '^:reattach +off$'
+    assert_line ':reattach on|off'
+    run nodeless "$ETRACE_BIN" repl <<<':reattach maybe'
+    assert_failure 2
+    assert_line "etrace: :reattach takes on or off, not 'maybe'"
+}
+
 # sized COLUMNS ROWS [COLUMNS ROWS]: runs the interactive mode in a terminal of the first size, which changes to the
 # second size before anything is typed.
 sized() {

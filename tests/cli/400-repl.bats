@@ -195,6 +195,13 @@ paces() { on_node '[exit(P, kill) || P <- processes(), {current_function, {work,
     typed ':reat'
     keys Tab
     await_last '^etrace> :reattach$'
+    typed 'of'
+    keys Tab
+    await_last '^etrace> :reattach off$'
+    keys C-a C-k
+    typed ':set utc of'
+    keys Tab
+    await_last '^etrace> :set utc off$'
     keys C-a C-k
     typed ':why kernel_su'
     keys Tab

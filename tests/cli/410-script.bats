@@ -264,7 +264,7 @@ END
         grep -q "$other .*call work:one(again)" "$OUT"
     }
     until_true 30 again
-    repl_line ':reattach on' ':version'
+    repl_line ':set reattach on' ':version'
     # The answer to the next line proves that etrace has read :reattach.
     until_true 30 grep -q '^etrace [0-9]' "$OUT"
     node_stop "$other"
