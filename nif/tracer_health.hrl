@@ -6,7 +6,10 @@
 %% Answer of the look, when nothing is left:
 %%      suspects [{Pid, Reason}]: Reason is queue | memory | running | garbage_collecting | suspended | paused |
 %%               exiting; paused: by sys:suspend
+%%      reasons  #{Reason => N}: how many processes have each reason. Only the first of them are in `suspects`
 %%      total    {Processes, Queue, Memory, Running, Calling}; Calling: how many wait for a process that they call
+%%
+%% A list of the answer below has at most CHECK_GROUPS rows and one more, which tells the client that there are others.
 %%
 %% Map of {health, Map}: patience (ms); again: true asks also for the changes since the look
 %% Answer: a map of
@@ -83,28 +86,32 @@ check_waits(_) -> [].
 
 %% ---- the look: in the worker --------------------------------------------------------------------------------------
 
-%% Adds the rows of a page to Found: {#{Reason => [{Rank, Pid}]}, {Processes, Queue, Memory}} of the pages so far.
+%% Adds the rows of a page to Found: {#{Reason => {Count, [{Rank, Pid}]}}, {Processes, Queue, Memory}} of the pages so
+%% far. Count is of all processes with the reason, and the list has some of them.
 check_found(Rows, []) -> check_found(Rows, {#{}, {0, 0, 0}});
 check_found(Rows, {Found0, Total0}) ->
     {Found, Total} = lists:foldl(fun({P, {Reasons, Queue, Memory}}, {Found1, {N, Q, M}}) ->
-        {lists:foldl(fun({Reason, Rank}, Acc) -> Acc#{Reason => [{Rank, P} | maps:get(Reason, Acc, [])]} end, Found1, Reasons),
-            {N + 1, Q + Queue, M + Memory}}
+        {lists:foldl(fun({Reason, Rank}, Acc) ->
+            {Count, L} = maps:get(Reason, Acc, {0, []}),
+            Acc#{Reason => {Count + 1, [{Rank, P} | L]}}
+        end, Found1, Reasons), {N + 1, Q + Queue, M + Memory}}
     end, {Found0, Total0}, Rows),
-    {maps:map(fun(Reason, L) -> check_first(Reason, L) end, Found), Total}.
+    {maps:map(fun(Reason, {Count, L}) -> {Count, check_first(Reason, L)} end, Found), Total}.
 
-%% Keeps some of the processes with a reason, those that rank highest. So the counts of `calls` and `running` are
-%% limited.
+%% Keeps some of the processes with a reason, those that rank highest.
 check_first(calls, L) -> lists:sublist(L, ?CHECK_CALLS);
 check_first(locks, L) -> lists:sublist(L, ?CHECK_SOME);
 check_first(running, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_SOME);
 check_first(_, L) -> lists:sublist(lists:reverse(lists:sort(L)), ?CHECK_GROUPS).
 
 check_answer({Found, {N, Queue, Memory}}) ->
-    Of = fun(Reason) -> maps:get(Reason, Found, []) end,
+    Count = fun(Reason) -> element(1, maps:get(Reason, Found, {0, []})) end,
+    Of = fun(Reason) -> element(2, maps:get(Reason, Found, {0, []})) end,
     {_, Listed, _} = get(listed),
     put(check, {Of(calls), ?CHECK_STILL, [P || {_, P} <- Of(locks)], lists:sort(Listed)}),
     #{suspects => [{text_of(P), atom_to_binary(Reason)} || {Reason, Most} <- check_most(), {_, P} <- lists:sublist(Of(Reason), Most)],
-        total => {N, Queue, Memory, length(Of(running)), length(Of(calls))}}.
+        reasons => maps:from_list([{Reason, Count(Reason)} || {Reason, _} <- check_most()]),
+        total => {N, Queue, Memory, Count(running), Count(calls)}}.
 
 %% ---- the node -----------------------------------------------------------------------------------------------------
 
@@ -194,12 +201,12 @@ health_ports(Names) ->
         Bytes >= case Nodes of #{P := _} -> ?CHECK_CONNECTION; _ -> ?CHECK_PORT end],
     [#{port => text_of(P), name => unicode:characters_to_binary(Driver), owner => text_of(Owner),
         owner_name => health_name(Owner, Names), queue => Bytes, node => case Nodes of #{P := Node} -> atom_to_binary(Node); _ -> <<>> end} ||
-        {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS),
+        {Bytes, P} <- lists:sublist(lists:reverse(lists:sort(Long)), ?CHECK_GROUPS + 1),
         {_, Owner} <- [erlang:port_info(P, connected)], {_, Driver} <- [erlang:port_info(P, name)]].
 
 %% Returns the alarms of sasl, and those of RabbitMQ, of all nodes of its cluster.
 health_alarms() ->
-    lists:append([lists:sublist(L, ?CHECK_GROUPS) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), P <- [whereis(Name)],
+    lists:append([lists:sublist(L, ?CHECK_GROUPS + 1) || Name <- existing([<<"alarm_handler">>, <<"rabbit_alarm">>]), P <- [whereis(Name)],
         is_pid(P), health_process_fits(P), L <- [gen_event:call(P, Name, get_alarms)], is_list(L)]).
 
 health_alarm(Alarm, How) ->
@@ -277,7 +284,7 @@ health_pools() ->
             Tables = [{Name, T} || T <- lists:sublist(ets:all(), ?CHECK_THINGS), Name <- [ets:info(T, name)]],
             Held = [{ets:info(T, heir), ets:info(T, owner)} || {Name, T} <- Tables, Name =:= Holder],
             Pools = [Found || {Name, T} <- Tables, Name =:= Queue, Found <- health_pool_found(T, ets:info(T, owner), Held)],
-            lists:sublist(lists:reverse(lists:keysort(4, Pools)), ?CHECK_GROUPS);
+            lists:sublist(lists:reverse(lists:keysort(4, Pools)), ?CHECK_GROUPS + 1);
         _ -> []
     end.
 
@@ -345,7 +352,7 @@ health_waits(Still, How = {Until, _}) ->
     Pairs = [{Q, {P, MFA}} || {P, _, Waits, MFA} <- Still, now_ms() < Until, {Q, _} <- [why_next(P, Waits, How)]],
     Groups = maps:groups_from_list(fun({Q, _}) -> Q end, fun({_, Waiter}) -> Waiter end, Pairs),
     Sorted = lists:reverse(lists:keysort(1, [{length(Waiters), Q, Waiters} || {Q, Waiters} <- maps:to_list(Groups)])),
-    [health_wait(Q, N, Waiters, How) || {N, Q, Waiters} <- lists:sublist(Sorted, ?CHECK_GROUPS)].
+    [health_wait(Q, N, Waiters, How) || {N, Q, Waiters} <- lists:sublist(Sorted, ?CHECK_GROUPS + 1)].
 
 health_wait(Q, N, Waiters, How) ->
     #{pid := Pid, name := Name} = case Q of

@@ -974,12 +974,6 @@ static void check_words(const struct check_rules *r)
         if (check_has(first->starting, first->nstarting, r->last->starting[i]))
             buf_printf(&check_add(r, CHECK_CRITICAL, CHECK_STARTING)->text, "the application %s has not started yet",
                        r->last->starting[i]);
-    for (size_t i = 0; i < r->last->nunknown; i++)
-        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "the node did not answer in time about its %s",
-                   r->last->unknown[i]);
-    for (size_t i = 0; i < r->last->nlarge; i++)
-        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text,
-                   "the node's %s are unknown, because their copy might be large", r->last->large[i]);
 }
 
 static void check_vm(const struct check_rules *r)
@@ -988,19 +982,6 @@ static void check_vm(const struct check_rules *r)
 
     if (vm_faults_print(&faults, r->seen->erts, r->seen->arch))
         check_add(r, CHECK_NOTE, CHECK_VM)->text = faults;
-}
-
-/* Says how many suspects no rule has judged, because the time for the looks was over. */
-static void check_unlooked(const struct check_rules *r)
-{
-    const size_t all = r->seen->nsuspects + r->seen->left_out;
-    size_t unlooked = r->seen->left_out;
-
-    for (size_t i = 0; i < r->seen->nsuspects; i++)
-        unlooked += !check_suspect_is_known(r->seen->suspects[i]);
-    if (unlooked)
-        buf_printf(&check_add(r, CHECK_NOTE, CHECK_UNKNOWN)->text, "%zu of %zu suspects were not looked at in time",
-                   unlooked, all);
 }
 
 /* ---- all rules ---- */

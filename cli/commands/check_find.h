@@ -20,6 +20,7 @@ struct check_seen {
     struct check_suspect **suspects;
     size_t nsuspects;
     size_t left_out; /* number of suspects for which `suspects` had no room */
+    struct check_chosen chosen;
     /* answers about the node; the first one does not say what has changed since the look at all processes */
     struct check_facts facts[CHECK_FACTS];
     unsigned nfacts;

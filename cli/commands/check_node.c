@@ -47,7 +47,8 @@ static bool check_take_rows(struct etf r, const struct check_rows *rows, void *i
     return ok;
 }
 
-static bool check_take_texts(struct etf r, void *items, size_t size, size_t most, size_t *ret_n)
+/* `more` is as in struct check_rows. */
+static bool check_take_texts(struct etf r, void *items, size_t size, size_t most, size_t *ret_n, bool *more)
 {
     struct raw text;
     size_t n, i;
@@ -59,6 +60,8 @@ static bool check_take_texts(struct etf r, void *items, size_t size, size_t most
             safe_copy((char *)items + i * size, size, text);
     }
     *ret_n = MIN(n, most);
+    if (more && n > most)
+        *more = true;
     return ok;
 }
 
@@ -145,7 +148,8 @@ static bool check_take_waits(struct etf r, struct check_facts *f)
         ETF_TERM(struct check_taken_wait, "owners", owners),
     };
     struct check_taken_wait items[CHECK_ROWS] = {0};
-    bool ok = check_take_rows(r, ROWS(fields, struct check_taken_wait, CHECK_ROWS), items, &f->nwaits);
+    bool ok = check_take_rows(r, COUNTED_ROWS(fields, struct check_taken_wait, CHECK_ROWS, &f->more[CHECK_LIST_WAITS]),
+                              items, &f->nwaits);
 
     for (size_t i = 0; ok && i < f->nwaits; i++) {
         f->waits[i] = items[i].wait;
@@ -168,7 +172,8 @@ static bool check_take_pools(struct etf r, struct check_facts *f)
         ETF_TERM(struct check_taken_pool, "owners", owners),
     };
     struct check_taken_pool items[CHECK_ROWS] = {0};
-    bool ok = check_take_rows(r, ROWS(fields, struct check_taken_pool, CHECK_ROWS), items, &f->npools);
+    bool ok = check_take_rows(r, COUNTED_ROWS(fields, struct check_taken_pool, CHECK_ROWS, &f->more[CHECK_LIST_POOLS]),
+                              items, &f->npools);
 
     for (size_t i = 0; ok && i < f->npools; i++) {
         f->pools[i] = items[i].pool;
@@ -240,17 +245,23 @@ bool check_facts_read(struct etf r, int64_t asked, struct check_facts *ret, stru
 
     *f = t.f;
     ok = ok && check_take_rows(t.tables, ROWS(table_fields, struct check_table, CHECK_ROWS), f->tables, &f->ntables) &&
-         check_take_rows(t.ports, ROWS(port_fields, struct check_port, CHECK_ROWS), f->ports, &f->nports) &&
-         check_take_rows(t.log, ROWS(log_fields, struct check_log, CHECK_ROWS), f->log, &f->nlog) &&
-         check_take_rows(t.locks, ROWS(lock_fields, struct check_lock, CHECK_LOCKS), f->locks, &f->nlocks) &&
+         check_take_rows(t.ports, COUNTED_ROWS(port_fields, struct check_port, CHECK_ROWS, &f->more[CHECK_LIST_PORTS]),
+                         f->ports, &f->nports) &&
+         check_take_rows(t.log, COUNTED_ROWS(log_fields, struct check_log, CHECK_ROWS, &f->more[CHECK_LIST_LOG]),
+                         f->log, &f->nlog) &&
+         check_take_rows(t.locks, COUNTED_ROWS(lock_fields, struct check_lock, CHECK_LOCKS, &f->more[CHECK_LIST_LOCKS]),
+                         f->locks, &f->nlocks) &&
          check_take_rows(t.locked, COUNTED_ROWS(locked_fields, struct check_locked, CHECK_LOCKS, &f->locked_more),
                          f->locked, &f->nlocked) &&
          check_take_rows(t.restarts, ROWS(restart_fields, struct check_restart, CHECK_LOCKS), f->restarts,
                          &f->nrestarts) &&
-         check_take_rows(t.alarms, ROWS(alarm_fields, struct check_alarm, CHECK_ROWS), f->alarms, &f->nalarms) &&
-         check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting) &&
-         check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown) &&
-         check_take_texts(t.large, f->large, sizeof(f->large[0]), CHECK_ROWS, &f->nlarge) &&
+         check_take_rows(t.alarms,
+                         COUNTED_ROWS(alarm_fields, struct check_alarm, CHECK_ROWS, &f->more[CHECK_LIST_ALARMS]),
+                         f->alarms, &f->nalarms) &&
+         check_take_texts(t.starting, f->starting, sizeof(f->starting[0]), CHECK_ROWS, &f->nstarting,
+                          &f->more[CHECK_LIST_STARTING]) &&
+         check_take_texts(t.unknown, f->unknown, sizeof(f->unknown[0]), CHECK_ROWS, &f->nunknown, NULL) &&
+         check_take_texts(t.large, f->large, sizeof(f->large[0]), CHECK_ROWS, &f->nlarge, NULL) &&
          check_take_pools(t.pools, f) && check_take_waits(t.waits, f) && check_take_starts(t.starts, f, funs);
     return ok || err_set(e, ERR_RUN, "the node's answer about itself is malformed");
 }

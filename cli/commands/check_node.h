@@ -91,6 +91,19 @@ enum check_figure {
     CHECK_FIGURES
 };
 
+/* The lists of an answer whose rows can become findings. A note says that there are more rows than their array holds.
+ */
+enum check_list {
+    CHECK_LIST_WAITS,
+    CHECK_LIST_PORTS,
+    CHECK_LIST_POOLS,
+    CHECK_LIST_LOCKS,
+    CHECK_LIST_LOG,
+    CHECK_LIST_ALARMS,
+    CHECK_LIST_STARTING,
+    CHECK_LISTS
+};
+
 /* One answer of the node about itself. A list has only the first rows, at most as many as the array can hold. */
 struct check_facts {
     int64_t at;                     /* loop_now() time of the answer */
@@ -112,6 +125,7 @@ struct check_facts {
     struct check_start starts[CHECK_ROWS];
     struct check_restart restarts[CHECK_LOCKS];
     size_t nwaits, nlocked, nstarts, nrestarts;
+    bool more[CHECK_LISTS];       /* the list has more rows */
     bool waits_more, locked_more; /* more processes may wait than `count` of `waits`, or `locked`, has */
     int64_t started;
 };

@@ -26,6 +26,9 @@ void check_command_of(const struct check_rules *r, struct check_finding *f, cons
 bool check_is_large(const struct check_rules *r, int64_t bytes); /* a large part of the node's memory */
 const struct check_suspect *check_suspect_of(const struct check_seen *seen, const char *pid); /* NULL: none */
 
+/* Adds notes that say what check has not looked at. */
+void check_unlooked(const struct check_rules *r);
+
 /*
  * Adds the findings of the trace of --for, and appends its evidence to existing findings. Must be called after all
  * other rules. Does nothing without a trace.

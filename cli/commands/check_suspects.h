@@ -5,6 +5,26 @@
 
 #include "why_look.h"
 
+/* Why the scan of all processes makes a process a suspect. */
+enum check_reason {
+    CHECK_LONG_QUEUE,
+    CHECK_MUCH_MEMORY,
+    CHECK_RUNS,
+    CHECK_IS_COLLECTING,
+    CHECK_IS_SUSPENDED,
+    CHECK_IS_PAUSED, /* by sys:suspend/1 */
+    CHECK_IS_EXITING,
+    CHECK_REASONS
+};
+
+/* How many processes have each reason, and how many of them the node has chosen as suspects. */
+struct check_chosen {
+    int64_t all[CHECK_REASONS], chosen[CHECK_REASONS];
+};
+
+bool check_chosen_read(struct etf r, struct check_chosen *ret); /* sets `all`, if the node has sent it */
+void check_chosen_count(struct check_chosen *c, const char *reason);
+
 struct check_suspect {
     /* reason: why check watches the process: a word from the node, or "silent", "port", "target" or "owner". */
     char pid[32], reason[24];

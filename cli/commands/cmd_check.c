@@ -458,9 +458,12 @@ static bool check_take_scan(struct check_peer *s, struct peer *p, struct etf ter
     if (s->more)
         return true;
     memcpy(s->seen.total, a.total, sizeof(a.total));
-    while (look_list_next(&suspects, &one))
+    while (look_list_next(&suspects, &one)) {
+        check_chosen_count(&s->seen.chosen, one.name);
         check_suspect(s, p, one.pid, one.name);
-    return suspects.ok || err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
+    }
+    return (suspects.ok && check_chosen_read(a.reasons, &s->seen.chosen)) ||
+           err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
 }
 
 static bool check_take_processes(struct check_peer *s, struct peer *p, struct ps_node *to, struct etf term,

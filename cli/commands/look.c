@@ -91,7 +91,7 @@ bool look_read(struct etf r, struct look_answer *ret, struct err *e)
         FIELD(TERM, "rows", rows),      FIELD(TERM, "names", names),
         FIELD(INTS, "total", total, 5), FIELD(INT, "looked", looked),
         FIELD(INT, "left", left),       FIELD(INT, "us", us),
-        FIELD(INT, "since", since_us),
+        FIELD(INT, "since", since_us),  FIELD(TERM, "reasons", reasons),
     };
 #undef FIELD
 

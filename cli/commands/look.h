@@ -39,7 +39,7 @@ struct look_answer {
     int64_t since_us; /* time since the previous look; -1: this is the first one */
     int64_t total[5]; /* sums over all processes: number, queue, memory, binaries, reductions */
     /* parts of the answer; empty if the node did not send them */
-    struct etf silent, functions, stacks, rows, names, suspects;
+    struct etf silent, functions, stacks, rows, names, suspects, reasons;
 };
 
 /* Shows how many processes a long look has yet to reach. `begun` is the loop_now() time when it began. */

@@ -160,6 +160,21 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     assert_equal "$(jq -s 'any(.[]; .kind == "vm" and .severity == "note")' <<<"$output")" "$REPLY"
 }
 
+@test "notes say how many suspects there are beside those that check looks at" {
+    on_node 'ill:make(many_suspects)'
+    check
+    assert_failure 12
+    assert_line --regexp '^\. +20 processes have at least 100 messages: the 6 with the most messages were looked at +etrace ps .*--sort queue$'
+    assert_line --regexp '^\. +20 processes are suspended by sys: the 4 with the most messages were looked at +etrace ps '
+    assert_line --regexp '^\. +more than 8 processes keep others waiting: only those for which most wait were looked at$'
+    check --json
+    assert_failure 12
+    assert_equal "$(jq -rs 'map(select(.severity == "note" and (.text | contains("were looked at"))) | .kind) | unique | join(" ")' <<<"$output")" unknown
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+    healthy
+}
+
 @test "a critical finding begins with two exclamation marks, a warning with one, and a command can be pasted" {
     on_node 'ill:make(deadlock)'
     check

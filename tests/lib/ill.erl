@@ -31,6 +31,7 @@ faults() ->
         %% A process is suspended.
         {sys_suspended, suspended, [ill_suspended]},
         {erl_suspended, suspended, [ill_suspended]},
+        {many_suspects, suspended, []},
         {application_controller, suspended, [application_controller]},
         {code_server, none, []},
 
@@ -204,6 +205,12 @@ fault(erl_suspended) ->
     server(ill_suspended),
     suspend(ill_suspended),
     waiters(1, fun() -> ask(ill_suspended) end);
+fault(many_suspects) ->
+    Servers = [server(list_to_atom("ill_suspended_" ++ integer_to_list(N))) || N <- lists:seq(1, 20)],
+    [ok = sys:suspend(Server) || Server <- Servers],
+    [waits(sick(fun() -> ask(Server) end)) || Server <- Servers],
+    Deaf = [sick(fun stuck/0) || _ <- Servers],
+    [Pid ! {other, N} || Pid <- Deaf, N <- lists:seq(1, 200)];
 fault(application_controller) ->
     suspend(application_controller),
     waiters(1, fun() -> application:start(ill_app) end);

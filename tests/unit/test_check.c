@@ -538,6 +538,39 @@ static void unknown_owner(void)
     begin();
 }
 
+/* A note tells about each part that check has not looked at. */
+static void unlooked(void)
+{
+    static const char *const texts[] = {
+        "the node did not answer in time about its ports",
+        "the node's locks are unknown, because their copy might be large",
+        "more than 8 processes keep others waiting: only those for which most wait were looked at",
+        "more than 32 locks are held: only some of them were looked at",
+        "100 processes have at least 100 messages: the 6 with the most messages were looked at",
+        "13 processes ran, or waited for a scheduler: the 12 with the most reductions were looked at",
+    };
+    struct check_facts *f = &seen.facts[CHECK_FACTS - 1];
+    struct check_rules r = {&seen, &seen.facts[0], f, &findings};
+
+    begin_quiet();
+    snprintf(f->unknown[f->nunknown++], sizeof(f->unknown[0]), "ports");
+    snprintf(f->large[f->nlarge++], sizeof(f->large[0]), "locks");
+    f->more[CHECK_LIST_WAITS] = f->more[CHECK_LIST_LOCKS] = true;
+    seen.chosen.all[CHECK_LONG_QUEUE] = 100;
+    for (int i = 0; i < 6; i++)
+        check_chosen_count(&seen.chosen, "queue");
+    seen.chosen.all[CHECK_MUCH_MEMORY] = seen.chosen.chosen[CHECK_MUCH_MEMORY] = 3;
+    seen.chosen.all[CHECK_RUNS] = 13;
+    seen.chosen.chosen[CHECK_RUNS] = 12;
+    check_unlooked(&r);
+    if (ok(findings.n == ARRAY_LEN(texts) && !check_count(&findings), "notes only"))
+        for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+            is_text(buf_cstr(&findings.items[i].text), texts[i], "what was not looked at");
+    is_text(buf_cstr(&findings.items[4].command.text), "etrace ps --sort queue", "the command that lists all");
+    check_findings_release(&findings);
+    begin();
+}
+
 static void order(void)
 {
     static struct check_suspect silent = {.reason = "silent"},
@@ -558,6 +591,7 @@ int main(void)
     order();
     deadlocks();
     unknown_owner();
+    unlooked();
     collections();
     slices();
     heaps();
