@@ -6,6 +6,7 @@
 bats_require_minimum_version 1.5.0
 load ../lib/assert
 load ../lib/live
+load ../lib/ticker
 
 setup_file() {
     live_begin check
@@ -173,6 +174,28 @@ own_unreachable() { # FAULT MESSAGE FLAG...
     on_node 'ill:heal(ill_keeper)'
     node_heard "$NODE"
     healthy
+}
+
+# bats test_tags=long
+@test "a hundred thousand processes of which many work are no finding, and the questions delay no other process" {
+    live_own crowd +S 1 +P 300000
+    on_node '[spawn(work, pace, [1000000, 3600000]) || _ <- lists:seq(1, 80000)],
+        [spawn(work, pace, [1000000, 2000 + N rem 1000]) || N <- lists:seq(1, 20000)], ok'
+    # The node grows until each process has its heap.
+    calm() { check --json && [[ $(jq -s '.[-1].findings' <<<"$output") == 0 ]]; }
+    until_true 60 calm || fail "$output$stderr"
+    ticking
+    live_snapshot
+    undisturbed check --json
+    [[ $status -eq 0 ]] || fail "$output"
+    jq -se 'all(.[]; .type == "check" or .severity == "note") and .[-1].processes > 100000' <<<"$output" >/dev/null || fail "$output"
+    assert_clean --atoms 0 "$BEFORE" "$NODE"
+    on_node 'Me = self(), Deaf = [spawn(fun() -> Me ! up, receive never -> ok end end) || _ <- lists:seq(1, 20)],
+        [receive up -> ok end || _ <- Deaf], [P ! N || P <- Deaf, N <- lists:seq(1, 200)], ok'
+    check --json
+    assert_failure 12
+    jq -se 'map(select(.kind == "unmatched")) | length == 6' <<<"$output" >/dev/null || fail "$output"
+    jq -se 'any(.[]; .kind == "unknown" and (.text | startswith("20 processes have at least 100 messages: the 6 ")))' <<<"$output" >/dev/null || fail "$output"
 }
 
 @test "a critical finding begins with two exclamation marks, a warning with one, and a command can be pasted" {
