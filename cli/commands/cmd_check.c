@@ -24,6 +24,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../ground/json.h"
 #include "../ground/mem.h"
 #include "../ground/tty.h"
 #include "../trace/exprs.h"
@@ -93,6 +94,7 @@ struct check_peer {
      */
     size_t traced, late, silent;
     struct check_seen seen;
+    struct err why;              /* OVER: why nothing is known about the node */
     int64_t took_ms, slowest_ms; /* time of the whole check of the node, and of the slowest answer */
 };
 
@@ -112,6 +114,7 @@ static void check_fail(struct check_run *x, struct check_peer *s, const struct e
     int status = ctx_fail(x->ctx, e);
 
     s->phase = OVER;
+    s->why = *e;
     x->status = x->status ? x->status : status;
 }
 
@@ -652,6 +655,21 @@ static void check_print(struct check_run *x, const struct peer *p)
     check_findings_release(&findings);
 }
 
+/* Tells programs that a node was not looked at. A message has told readers already. */
+static void check_print_unchecked(struct check_run *x, const struct peer *p)
+{
+    struct buf b = {0};
+
+    if (x->o->as != GRID_JSON || !peer_name(p))
+        return;
+    json_begin_record(&b, "unchecked");
+    json_put_text(&b, "node", peer_name(p));
+    json_put_text(&b, "error", x->states[p->index].why.text);
+    json_end_record(&b);
+    out_take(x->ctx->out, &b);
+    buf_release(&b);
+}
+
 static bool check_open(struct check_run *x, const struct node_opts *node, struct err *e)
 {
     struct peers_handlers handlers = {.data = x, .reply = check_on_reply, .failed = check_on_failed};
@@ -672,6 +690,7 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         session.memory = UINT64_MAX;
     }
     peers_begin(&x->peers, x->ctx, &handlers);
+    x->peers.each = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
@@ -721,6 +740,8 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
         for (size_t i = 0; i < x.peers.count; i++)
             if (x.states[i].phase == DONE)
                 check_print(&x, &x.peers.items[i]);
+            else if (x.states[i].phase == OVER)
+                check_print_unchecked(&x, &x.peers.items[i]);
     } else {
         x.status = ctx_fail(ctx, &e);
     }
@@ -759,7 +780,8 @@ static const char about[] = "  etrace check                   what is wrong with
                             "most harmful first: deadlocks, chains of waiting processes, queues that grow,\n"
                             "pools without a free member, locks, suspended and busy processes, restarts,\n"
                             "memory, limits, alarms. Each line has its evidence, and a command that shows\n"
-                            "more. The status is 12 if anything was found, and 0 if not.\n"
+                            "more. The status is 12 if anything was found, 0 if not, and another one if a\n"
+                            "node was not looked at to the end.\n"
                             "\nWith --for it looks longer, and sees what grows slowly. It also traces what is\n"
                             "over between two looks, at a small cost: long garbage collections and time\n"
                             "slices, large heaps, busy ports, and who sends to a process with a long queue.\n"

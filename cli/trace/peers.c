@@ -153,7 +153,7 @@ static void report_failure(struct peer *p, const struct err *e)
 {
     const struct peers_handlers *h = &p->peers->handlers;
 
-    if (h->failed && !p->peers->opening)
+    if (h->failed && (!p->peers->opening || p->peers->each))
         h->failed(h->data, p, e);
 }
 
@@ -169,7 +169,13 @@ static bool is_of_cluster(const struct peer *p)
     return p->wish == PEER_CLUSTER || p->wish == PEER_HIDDEN;
 }
 
-/* Skips a node that --cluster has found and that was never UP. Its failure is only a warning. */
+/* Returns true if the command can do without the node: one that --cluster has found. */
+static bool is_optional(const struct peer *p)
+{
+    return p->wish == PEER_HIDDEN || (p->wish == PEER_CLUSTER && !p->peers->each);
+}
+
+/* Skips an optional node that was never UP. Its failure is only a warning. */
 static void skip_peer(struct peer *p, const struct err *e)
 {
     ctx_warn(p->peers->ctx, "not traced: %s", e->text);
@@ -210,7 +216,7 @@ static void handle_unreached(struct peer *p, bool found, const struct err *e)
         retry_later(p, e->refused, e);
     else if (p->wish == PEER_HIDDEN && !found)
         move_peer(p, PEER_FREE);
-    else if (is_of_cluster(p))
+    else if (is_optional(p))
         skip_peer(p, e);
     else
         fail_peer(p, e);
@@ -224,7 +230,7 @@ void peer_fail(struct peer *p, const struct err *e)
         return;
     if (p->peers->reattach && p->state != PEER_LEAVING && session_lost(p->session))
         retry_later(p, !up, e);
-    else if (!up && !p->late && is_of_cluster(p))
+    else if (!up && !p->late && is_optional(p))
         skip_peer(p, e);
     else
         fail_peer(p, e);
@@ -583,7 +589,7 @@ bool peers_attaching(const struct peers *ps)
 
 static bool none_failed(const struct peers *ps, struct err *e)
 {
-    for (size_t i = 0; i < ps->count; i++)
+    for (size_t i = 0; i < ps->count && !ps->each; i++)
         if (ps->items[i].state == PEER_OVER && ps->items[i].why.status) {
             *e = ps->items[i].why;
             return false;

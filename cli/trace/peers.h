@@ -84,8 +84,13 @@ struct peers {
     struct peer *items; /* an array of PEERS_MAX that never moves */
     size_t count;
     const struct node_opts *node; /* the options, for nodes that --cluster finds */
-    bool opening;                 /* peers_open() runs or has failed, so failed() is not called */
+    bool opening;                 /* peers_open() runs or has failed, so failed() is not called unless `each` is set */
     bool reattach;
+    /*
+     * A node that cannot be attached fails alone: failed() reports it, also for a node that --cluster finds, and
+     * peers_open() succeeds. A command sets this after peers_begin().
+     */
+    bool each;
     bool warned;                    /* a warning about the mode of the cookie file was printed */
     bool own_cookie;                /* the member own_cookie of the peer that has listed its cluster last */
     struct session_options options; /* options for peers that are added later */
@@ -105,7 +110,8 @@ bool peers_attaching(const struct peers *ps);
 
 /*
  * Calls peers_start(), and peers_step() until each node is UP or AWAY. Returns false if a node has failed, with its
- * error, which no handler reports. Never call it in a handler.
+ * error, which no handler reports; with `each`, only if peers_start() has failed or a signal has come. Never call it in
+ * a handler.
  */
 bool peers_open(struct peers *ps, const struct node_opts *o, const struct session_options *session, struct err *e);
 /* Closes all sessions at once; accepts a struct that failed to open or never began. */

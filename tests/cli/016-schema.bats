@@ -16,7 +16,7 @@ setup() { "$ETRACE_BIN" schema >"$BATS_TEST_TMPDIR/schema"; }
     run comm -23 "$BATS_TEST_TMPDIR/kinds" "$BATS_TEST_TMPDIR/types"
     assert_output ''
     run comm -13 "$BATS_TEST_TMPDIR/kinds" "$BATS_TEST_TMPDIR/types"
-    assert_output "$(printf '%s\n' check count counted death deaths deaths_missing finding function info node only_counted process processes rearmed request requests requests_missing row session stack stacks step summary table why)"
+    assert_output "$(printf '%s\n' check count counted death deaths deaths_missing finding function info node only_counted process processes rearmed request requests requests_missing row session stack stacks step summary table unchecked why)"
     sed -n 's/.*\] = "\([a-z_0-9]*\)".*\] = "\([a-z_0-9]*\)".*\] = "\([a-z_0-9]*\)".*/\1\n\2\n\3/p; s/.*\] = "\([a-z_0-9]*\)".*/\1/p' \
         "$ETRACE_ROOT/cli/events/event.c" | sort -u >"$BATS_TEST_TMPDIR/losses"
     [ "$(wc -l <"$BATS_TEST_TMPDIR/losses")" -ge 3 ]

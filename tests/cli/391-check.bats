@@ -251,6 +251,64 @@ cpu_ms() { sed 's/.*) //' "/proc/$(<"$(node_dir "$NODE")/pid")/stat" | awk '{ pr
     assert_equal "$(grep -c '^node,severity,' <<<"$output")" 1
 }
 
+# unchecked NODE: prints why check has not looked at the node, from its JSON.
+unchecked() { jq -r --arg node "$1" 'select(.type == "unchecked" and .node == $node).error' <<<"$output"; }
+
+@test "nodes that are not there or refuse the cookie do not hide the findings about the others" {
+    local named=(-n nobody@127.0.0.1 -n "$LIVE_NODE")
+    on_node 'ill:make(alarm)'
+    live_own refuses
+    on_node 'erlang:set_cookie(node(), other)'
+    check "${named[@]}"
+    assert_failure 3
+    assert_line --regexp "^$LIVE_NODE · OTP "
+    assert_line --regexp '^!! alarm: '
+    assert_regex "$stderr" 'cannot connect to nobody@127.0.0.1: epmd '
+    assert_regex "$stderr" "cannot connect to $NODE: the cookie does not match"
+    check "${named[@]}" --json
+    assert_failure 3
+    assert_equal "$(jq -r 'select(.type == "check") | "\(.node) \(.findings)"' <<<"$output")" "$LIVE_NODE 1"
+    assert_regex "$(unchecked nobody@127.0.0.1)" 'cannot connect to nobody@127.0.0.1: epmd '
+    assert_regex "$(unchecked "$NODE")" 'the cookie does not match'
+    check "${named[@]}" --as csv
+    assert_failure 3
+    assert_line -n 0 node,severity,kind,pid,name,text,command
+    assert_line -n 1 --regexp "^$LIVE_NODE,critical,alarm,"
+    NODE=$LIVE_NODE on_node 'ill:heal(ill_keeper)'
+}
+
+# bats test_tags=long
+@test "with --cluster, nodes that freeze, leave or refuse the cookie do not hide the findings about the others" {
+    local here frozen freezes leaves refuses name check ended=0
+    node_start frozen && frozen=$NODE
+    node_start freezes && freezes=$NODE
+    node_start leaves && leaves=$NODE
+    node_start refuses && refuses=$NODE
+    live_own here
+    here=$NODE
+    node_eval "$here" "[true = net_kernel:connect_node(N) || N <- ['$frozen', '$freezes', '$leaves', '$refuses']], ill:make(alarm), ok"
+    node_eval "$refuses" 'erlang:set_cookie(node(), other)'
+    freeze "$(<"$(node_dir "$frozen")/pid")"
+    ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$here" --cluster --for 4s --json >"$OUT" 2>"$ERR" 3>&- &
+    check=$!
+    TRACERS+=("$check")
+    looking() { [[ $(grep -c 'phase 1 is over' "$ERR") -eq 3 ]]; }
+    until_true 30 looking || fail "$(<"$ERR")"
+    kill -KILL "$(<"$(node_dir "$leaves")/pid")"
+    freeze "$(<"$(node_dir "$freezes")/pid")"
+    wait "$check" || ended=$?
+    output=$(<"$OUT")
+    assert_equal "$ended" 3
+    assert_equal "$(jq -r 'select(.type == "check") | "\(.node) \(.findings)"' <<<"$output")" "$here 1"
+    assert_regex "$(unchecked "$frozen")" 'accepts the connection but sends nothing'
+    assert_regex "$(unchecked "$refuses")" 'the cookie does not match'
+    assert_equal "$(unchecked "$leaves")" "$leaves: the node closed the connection"
+    assert_regex "$(unchecked "$freezes")" "^$freezes is silent: "
+    for name in "$frozen" "$refuses" "$leaves" "$freezes"; do
+        grep -qxF "etrace: $(unchecked "$name")" "$ERR" || fail "no message about $name: $(<"$ERR")"
+    done
+}
+
 # bats test_tags=long
 @test "a node that goes away in the midst fails alone" {
     live_own second
@@ -264,6 +322,7 @@ cpu_ms() { sed 's/.*) //' "/proc/$(<"$(node_dir "$NODE")/pid")/stat" | awk '{ pr
     wait "$check" || ended=$?
     assert_equal "$ended" 1
     assert_equal "$(jq -r 'select(.type == "check").node' "$OUT")" "$LIVE_NODE"
+    assert_equal "$(jq -r 'select(.type == "unchecked").node' "$OUT")" "$NODE"
     run grep -c "^etrace: $NODE: the node closed the connection" "$ERR"
     assert_output 1
 }
