@@ -139,12 +139,14 @@ void repl_nodes_choose(struct repl_nodes *n, const struct peer *p)
     n->epoch++;
 }
 
-/* Keeps the current node if it is attached or CONNECTING. Otherwise chooses the first attached node. */
+/*
+ * Keeps the current node if it is attached or CONNECTING. Otherwise chooses the first attached node. If no node is
+ * attached, a lost node stays the current one: a :command without a node would ask any other node of this host.
+ */
 static void choose_current(struct repl_nodes *n)
 {
     if (repl_nodes_current(n) || (n->current >= 0 && peers_of(n)->items[n->current].state == PEER_CONNECTING))
         return;
-    n->current = -1;
     for (size_t i = peers_of(n)->count; i-- > 0;)
         if (is_attached(&peers_of(n)->items[i]))
             n->current = (int)i;
@@ -205,6 +207,8 @@ void repl_nodes_detach(struct repl_nodes *n, struct peer *p)
 {
     leave_node(n, p);
     ctx_say(n->base->ctx, "%s: detached", repl_nodes_name_of(p));
+    if (n->current == (int)p->index)
+        n->current = -1;
     choose_current(n);
     n->epoch++;
 }

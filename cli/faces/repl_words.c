@@ -601,9 +601,16 @@ static int do_word(struct repl_words *w, char *line)
         return *row->usage || !*rest ? row->run(w, rest)
                                      : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     c = cmd_find(line);
-    /* Views must precede settings, because --json and --summary are also names of views. */
-    if (sink_by_name(line) && !(c && *rest == '-'))
+    /*
+     * Views must precede settings, because --json and --summary are also names of views. A command with the name of a
+     * view has arguments; alone, the name is the view.
+     */
+    if (sink_by_name(line) && !(c && *rest)) {
+        if (c)
+            ctx_say(w->parts.base->ctx,
+                    ":%s alone shows captured events; with arguments, as in ':%s --for 10s', it traces", line, line);
         return do_view(w, line, rest);
+    }
     if (repl_setting(&w->parts, line, rest, &status))
         return status;
     if (c && strcmp(c->name, "repl") != 0)

@@ -536,6 +536,84 @@ above() {
     until_true 30 terminal_gone
 }
 
+@test ":check ends by itself and with Ctrl-C, its arguments are checked, and the probes go on" {
+    terminal 120 40 "ETRACE_DEBUG=1 exec $ETRACE_BIN repl -n $NODE"
+    await_last '^etrace> *$'
+    entered 'work:one/1'
+    await 'Ctrl-C stops'
+    entered ':check'
+    await ' run queue [0-9]+ on '
+    await_last '^etrace> *$'
+    keys C-l
+    entered ':check --for 10min'
+    await 'check: phase 1 is over'
+    keys C-c
+    await ' run queue [0-9]+ on '
+    await_last '^etrace> *$'
+    on_node 'work:one(still)'
+    await 'call work:one\(still\)'
+    entered ':check here'
+    await "check takes no arguments, but got 'here'"
+    entered ':check --nope'
+    await "unknown option '--nope'"
+    entered ':check -n nobody@127.0.0.1'
+    await 'cannot connect to nobody@127.0.0.1'
+    await_last '^etrace> *$'
+}
+
+@test ":died alone shows captured exits, and with arguments it traces them until Ctrl-C or its end" {
+    on_node 'register(doomed, spawn(fun() -> receive never -> ok end end))'
+    repl
+    entered ':died'
+    await ':died alone shows captured events; with arguments'
+    await_last '^etrace> *$'
+    entered ':died --for 500ms'
+    await 'events? in '
+    await_last '^etrace> *$'
+    keys C-l
+    entered ':died doomed'
+    await 'Ctrl-C stops'
+    on_node 'exit(whereis(doomed), oops)'
+    await '\(doomed\) exit oops'
+    keys C-c
+    await 'events? in '
+    await_last '^etrace> *$'
+    entered ':died --nope'
+    await "unknown option '--nope'"
+    entered ":died 'a b'"
+    await "died does not take 'a b'"
+    await_last '^etrace> *$'
+}
+
+@test "without a node and after the node has left, :check and :died ask no other node" {
+    terminal 120 40 "ETRACE_NODE=nobody@127.0.0.1 exec $ETRACE_BIN repl -n $NODE"
+    await_last '^etrace> *$'
+    entered ':detach'
+    await ': detached'
+    keys C-l
+    entered ':check'
+    await 'cannot connect to nobody@127.0.0.1'
+    await_last '^etrace> *$'
+    keys C-l
+    entered ':died --for 1s'
+    await 'cannot connect to nobody@127.0.0.1'
+    terminal_end
+    node_start left
+    terminal 120 40 "ETRACE_NODE=$LIVE_NODE exec $ETRACE_BIN repl -n $NODE"
+    await_last '^etrace> *$'
+    kill -KILL "$(<"$(node_dir "$NODE")/pid")"
+    await 'is no longer attached'
+    entered ':check'
+    await "cannot connect to $NODE"
+    await_last '^etrace> *$'
+    entered ':node'
+    await "^\* $NODE +\(not attached\)"
+    keys C-l
+    entered ':died --for 1s'
+    await "cannot connect to $NODE"
+    terminal_hides "$LIVE_NODE" || fail "$(screen)"
+}
+
 @test "a filter on results makes the probes trace results" {
     repl
     entered 'work:stamp/1'
