@@ -29,7 +29,8 @@ static const char *const causes[] = {
     "@link",
     "@unlink",
     "@getting_unlinked",
-    "erlang:exit/1 -> caller",
+    /* Not `caller`: exit/1 never returns, so the VM may name the next function of the module instead of the caller. */
+    "erlang:exit/1 -> stack(1)",
     "erlang:exit/2 -> caller",
     "erlang:exit/3 -> caller",
     "erlang:exit_signal/2 -> caller",

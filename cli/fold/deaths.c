@@ -753,7 +753,7 @@ static void on_sent_exit(struct deaths *d, const struct event *e)
         life_exit_keep(&l->sent, e, wire_skip(e->terms.at), e->caller);
 }
 
-/* Returns the first frame of a stack that was passed to raise/3; NULL: none. */
+/* Returns the first frame of a stack, which is also an argument of raise/3; NULL: none. */
 static const uint8_t *first_frame(const uint8_t *stack)
 {
     return *stack == ETW_T_LIST && wire_list(&stack) ? wire_list_next(&stack) : NULL;
@@ -764,7 +764,7 @@ static void on_call(struct deaths *d, const struct event *e)
     if (!e->fun || !raw_is(e->fun->module, "erlang") || e->nterms != e->arity || e->flags & ETW_F_ARITY)
         return;
     if (raw_is(e->fun->name, "exit") && e->arity == 1)
-        on_own_exit(d, e, e->terms.at, e->caller);
+        on_own_exit(d, e, e->terms.at, e->stack ? first_frame(e->stack) : e->caller);
     else if ((raw_is(e->fun->name, "exit") || raw_is(e->fun->name, "exit_signal")) && e->arity >= 2)
         on_sent_exit(d, e);
     else if (raw_is(e->fun->name, "raise") && e->arity == 3 && wire_is_atom(&e->env, e->terms.at, "exit"))

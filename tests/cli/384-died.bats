@@ -208,3 +208,9 @@ END
     assert_line --regexp "^$time $first $pid\(dying_server\) exit here, own exit"
     assert_line --regexp "^$time $NODE $pid\(dying_server\) exit there, own exit"
 }
+
+@test "the last function that a process calls exit/1 in is named, not the next one of the module" {
+    traced -- 'dying:last(oops)'
+    assert_success
+    assert_line --regexp "^$time $pid\(dying_last\) exit oops, own exit in dying:leave_last/1 dying.erl:[0-9]+$"
+}

@@ -3,7 +3,7 @@
 %% chain of linked processes with a monitor.
 -module(dying).
 -behaviour(supervisor).
--export([start/0, stop/0, crash/0, leave/1, leave_often/2, kill/0, chain/1, call_a_killed_one/0, normal/1, port/0, between/1, sent_between/1]).
+-export([start/0, stop/0, crash/0, leave/1, leave_often/2, kill/0, chain/1, call_a_killed_one/0, normal/1, port/0, between/1, sent_between/1, last/1]).
 -export([far/0]). % called from another node
 -export([init/1, start_server/0, serve/1, wait/0]).
 
@@ -131,5 +131,15 @@ sent_between(Node) ->
     receive ready -> ok end,
     erpc:call(Node, erlang, apply, [fun erlang:exit/2, [Victim, sent]]),
     gone([Victim]).
+
+%% A process calls exit/1 at the end of a function. Another function follows it in the module.
+last(Reason) ->
+    Self = self(),
+    Pid = spawn(fun() -> register(dying_last, self()), Self ! ready, receive leave -> leave_last(Reason), ok end end),
+    receive ready -> ok end,
+    Pid ! leave,
+    gone([Pid]).
+
+leave_last(Reason) -> exit(Reason).
 
 normal(N) -> gone([spawn(fun() -> ok end) || _ <- lists:seq(1, N)]).
