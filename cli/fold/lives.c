@@ -259,19 +259,31 @@ static bool supervisor_module(const struct event *e, const uint8_t *args, struct
     return args && wire_tuple(args, &arity, &first) >= 2 && arity == 3 && wire_atom(&e->env, wire_skip(first), ret);
 }
 
+/* Returns true if a name is {local, Name}. */
+static bool is_local(const struct event *e, const uint8_t *name)
+{
+    uint32_t arity;
+    const uint8_t *first;
+
+    return wire_tuple(name, &arity, &first) >= 1 && wire_is_atom(&e->env, first, "local");
+}
+
 /*
  * Reads the callback module from the arguments of gen:init_it: [Behaviour, Starter, Parent, Module, Args, Options],
- * with a name before Module if the process registers itself.
+ * with {local, Name}, {global, Name} or {via, Registry, Name} before Module if the process registers itself. Only a
+ * local name is registered by an event.
  */
-static bool callback_module(const struct event *e, const uint8_t *args, struct raw *ret, bool *ret_named)
+static bool callback_module(const struct event *e, const uint8_t *args, struct raw *ret, bool *ret_local)
 {
     const uint8_t *module = list_element(args, 3);
     unsigned at = 3;
     struct raw inner;
 
-    *ret_named = module && !wire_is_atom_tag(*module);
-    if (*ret_named)
+    *ret_local = false;
+    if (module && !wire_is_atom_tag(*module)) {
+        *ret_local = is_local(e, module);
         module = list_element(args, at = 4);
+    }
     if (!module || !wire_atom(&e->env, module, ret))
         return false;
     if (raw_is(*ret, "supervisor") && supervisor_module(e, list_element(args, at + 1), &inner))

@@ -48,7 +48,7 @@ struct life {
     uint64_t down;
     const struct event_node *down_node;
     struct life_away away; /* the last link to something whose exit the node does not report */
-    bool gets_name;        /* the process was started with a name, under which it registers itself */
+    bool gets_name;        /* the process was started with a local name, so the event of its registration follows */
     bool bereaved;         /* the process has survived the exit of a linked process, or has sent an exit signal */
     struct death *death;   /* set by deaths.c; NULL: the process has not ended */
     /* Private to lives.c: */

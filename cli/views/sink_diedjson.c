@@ -85,8 +85,7 @@ static void members_of_death(struct death_view *v, struct buf *to, const struct 
     members_of(to, &x->who, "pid", "name");
     if (x->initial) {
         buf_clear(&v->cell);
-        buf_str(&v->cell, x->initial->erl);
-        buf_printf(&v->cell, "/%u", x->arity);
+        death_put_initial(v, &v->cell, x);
         member_safe(to, "initial", v->cell.data, v->cell.len);
     }
     members_of(to, &x->spawner, "parent", "parent_name");
@@ -187,6 +186,8 @@ static bool open_diedjson(struct sink *sink, struct err *e)
 
     (void)e;
     death_view_init(v);
+    if (sink->look.terms != TERMS_ELIXIR) /* as in the JSON of events */
+        sink->look.terms = TERMS_ERLANG;
     clock_init_iso(&v->clock);
     v->show = on_show;
     return true;

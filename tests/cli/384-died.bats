@@ -209,6 +209,52 @@ END
     assert_line --regexp "^$time $NODE $pid\(dying_server\) exit there, own exit"
 }
 
+# Starts a node with the application of tests/lib/dying_shop.ex.
+elixir_shop() {
+    local lib=${ETRACE_ERL%/bin/erl}/root/usr/lib/elixir/lib
+    live_own elixir -pa "$lib/elixir/ebin" "$lib/logger/ebin" -kernel logger_level critical
+    on_node "{ok, _} = application:ensure_all_started(elixir),
+        'Elixir.Code':compile_file(<<\"$ETRACE_ROOT/tests/lib/dying_shop.ex\">>), 'Elixir.Shop':start()"
+    # The first exception of each kind loads code.
+    on_node "'Elixir.Shop':ends('Elixir.Shop.Stock', raise)"
+}
+
+# bats test_tags=each
+@test "exits of an application in Elixir are told in Elixir: exceptions, terms, closures, names, functions" {
+    local shop="'Elixir.Shop'" stock="'Elixir.Shop.Stock'"
+    local done="$shop:ends($stock, raise), $shop:ends($stock, match), $shop:ends($stock, stop),
+        Thé = $shop:open(<<\"thé\"/utf8>>), $shop:ends(Thé, gone),
+        $shop:task_exits({noproc, Thé}), $shop:linked({lost, <<\"naïve\"/utf8>>, $stock}), P = whereis($stock), exit(P, kill)"
+    elixir_shop
+    traced -- "$done"
+    assert_success
+    assert_line --regexp "^$time $pid\(Shop\.Stock\) exit %Shop\.OutOfStock\{message: \"nothing left\", item: \"thé\"\}, error in Shop\.Stock\.handle_call/3 [^ ]*dying_shop\.ex:[0-9]+$"
+    assert_line --regexp "^  [├└] restarted by $pid\(Shop\.Supervisor\) $after$"
+    assert_line --regexp "^$time $pid\(Shop\.Stock\) exit \{:badmatch, \{:error, \[item: nil, stock: ~c\"empty\"\]\}\}, error in Shop\.Stock\.handle_call/3 "
+    assert_line --regexp "^$time $pid\(Shop\.Stock\) exit \{#PID<[0-9.]+>, #Function<[0-9.]+ in Shop\.Stock>, &String\.upcase/1\}, own exit$"
+    # Right after its start, a process is not in the registry yet.
+    assert_line --regexp "^$time $pid\((\{Shop\.Names, \"thé\"\}|Shop\.Stock\.init/1)\) exit :gone, own exit$"
+    assert_line --regexp "^  [├└] its call -> $pid $after exit \{:gone, \{GenServer, :call, \[\{:via, Registry, \{Shop\.Names, \"thé\"\}\}, :gone, 5000\]\}\}$"
+    assert_line --regexp "^  [├└] $pid\(Shop\.Supervisor\) then started $pid(\((\{Shop\.Names, \"thé\"\}|Shop\.Stock\.init/1)\))? $after$"
+    assert_line --regexp "^$time $pid\(Task\.Supervised\.noreply/4\) exit \{:noproc, \{:via, Registry, \{Shop\.Names, \"thé\"\}\}\}, own exit in Shop\.\"-task_exits/1-fun-0-\"/1 "
+    assert_line --regexp "^$time $pid\(Shop\.First\) exit \{:lost, \"naïve\", Shop\.Stock\}, own exit in Shop\.leaves/2 "
+    assert_line --regexp "^  └ link -> $pid $after$"
+    assert_line --regexp "^$time $pid\(Shop\.Stock\) exit :killed, by $pid"
+    trace
+    named() {
+        on_node "$shop:ends({via, 'Elixir.Registry', {'Elixir.Shop.Names', <<\"thé\"/utf8>>}}, gone)"
+        grep -qE "^$time $pid\(\{Shop\.Names, \"thé\"\}\) exit :gone, own exit$" "$OUT"
+    }
+    until_true 30 named || fail "$(<"$OUT")"
+    trace_end
+    assert_success
+    # Terms in JSON are in Erlang, as everywhere, unless --terms says otherwise.
+    traced --json -- "$shop:ends($stock, match)"
+    jq -es 'map(select(.name == "Shop.Stock"))[0] | (.reason | startswith("{{badmatch,{error,[{item,nil},{stock,")) and (.in | startswith("Shop.Stock.handle_call/3 "))' "$OUT"
+    traced --json --terms elixir -- "$shop:ends($stock, stop)"
+    jq -es 'map(select(.name == "Shop.Stock"))[0] | (.reason | endswith(" in Shop.Stock>, &String.upcase/1}"))' "$OUT"
+}
+
 @test "the last function that a process calls exit/1 in is named, not the next one of the module" {
     traced -- 'dying:last(oops)'
     assert_success
