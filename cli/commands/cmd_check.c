@@ -751,7 +751,9 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
         check_peer_release(&x.states[i]);
     free(x.states);
     look_funs_release(&x.funs);
-    return x.status ? x.status : x.found ? ERR_FOUND : 0;
+    /* A finding that could not be written is told by the failure, not by ERR_FOUND. */
+    const int status = ctx_flush(ctx, x.status);
+    return status ? status : x.found ? ERR_FOUND : 0;
 }
 
 static int cmd_check_run(struct ctx *ctx, const struct cmd *self, char **argv)

@@ -327,6 +327,51 @@ unchecked() { jq -r --arg node "$1" 'select(.type == "unchecked" and .node == $n
     assert_output 1
 }
 
+# exits STATUS MESSAGE ARG...: check with these arguments has this status, as text, JSON and CSV. MESSAGE is empty, or a
+# part of what it says.
+exits() {
+    local expected=$1 message=$2 as
+    shift 2
+    for as in text json csv; do
+        check --as "$as" "$@"
+        [[ $status -eq $expected ]] || fail "$as: status $status, expected $expected: $output $stderr"
+        if [[ $message ]]; then [[ $stderr == *"$message"* ]]; else [[ ! $stderr ]]; fi || fail "$as: $stderr"
+    done
+}
+
+# unwritten STATUS MESSAGE COMMAND: the same if check writes to what the shell command makes of its output.
+unwritten() {
+    local as
+    for as in text json csv; do
+        run bash -c "$3" - "$ETRACE_BIN" check -n "$NODE" --as "$as"
+        [[ $status -eq $1 ]] || fail "$as: status $status, expected $1: $output"
+        [[ $output == *"$2"* ]] || fail "$as: $output"
+    done
+}
+
+# bats test_tags=long
+@test "the exit status says what the manual says, as text, JSON and CSV" {
+    local how
+    # shellcheck disable=SC2016 # the inner shell expands them
+    local full='"$@" >/dev/full' closed='"$@" >&-' gone='{ "$@"; status=$?; } > >(exec true); exit $status'
+    exits 0 ''
+    for how in "$full" "$closed"; do unwritten 1 'etrace: cannot write standard output: ' "$how"; done
+    unwritten 1 'the check was stopped before its end' "$gone"
+    exits 2 'unknown option' --nope
+    exits 2 'check takes no arguments' ill_one
+    exits 2 "no column 'nope'" --sort nope
+    exits 2 "--for does not take '0'" --for 0
+    exits 3 'knows no node of that name' -n nobody@127.0.0.1
+    # Notes alone are no finding.
+    on_node 'ill:make(alarm), alarm_handler:clear_alarm({disk_almost_full, "/"}), alarm_handler:set_alarm({system_memory_high_watermark, []})'
+    exits 0 ''
+    on_node 'alarm_handler:clear_alarm(system_memory_high_watermark), alarm_handler:set_alarm({disk_almost_full, "/"})'
+    exits 12 ''
+    for how in "$full" "$closed"; do unwritten 1 'etrace: cannot write standard output: ' "$how"; done
+    on_node 'ill:heal(ill_keeper)'
+    node_heard "$NODE"
+}
+
 # Runs check, sends it INT when one of the phases is over, and sets `ended` to its status.
 interrupted() { # PHASES ARG...
     local phases=$1 check
