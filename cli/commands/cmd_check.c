@@ -751,7 +751,7 @@ static int check_run(struct ctx *ctx, const struct check_opts *o, const struct n
         check_peer_release(&x.states[i]);
     free(x.states);
     look_funs_release(&x.funs);
-    /* A finding that could not be written is told by the failure, not by ERR_FOUND. */
+    /* A failure to write the findings comes before ERR_FOUND, which would hide it. */
     const int status = ctx_flush(ctx, x.status);
     return status ? status : x.found ? ERR_FOUND : 0;
 }

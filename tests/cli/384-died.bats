@@ -220,7 +220,7 @@ elixir_shop() {
 }
 
 # bats test_tags=each
-@test "exits of an application in Elixir are told in Elixir: exceptions, terms, closures, names, functions" {
+@test "died shows the exits of an Elixir application in Elixir: exceptions, terms, closures, names, functions" {
     local shop="'Elixir.Shop'" stock="'Elixir.Shop.Stock'"
     local done="$shop:ends($stock, raise), $shop:ends($stock, match), $shop:ends($stock, stop),
         Thé = $shop:open(<<\"thé\"/utf8>>), $shop:ends(Thé, gone),

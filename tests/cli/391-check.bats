@@ -177,7 +177,7 @@ own_unreachable() { # FAULT MESSAGE FLAG...
 }
 
 # bats test_tags=long
-@test "a hundred thousand processes of which many work are no finding, and the questions delay no other process" {
+@test "a hundred thousand processes at work are no finding, and the questions delay no other process" {
     live_own crowd +S 1 +P 300000
     on_node '[spawn(work, pace, [1000000, 3600000]) || _ <- lists:seq(1, 80000)],
         [spawn(work, pace, [1000000, 2000 + N rem 1000]) || N <- lists:seq(1, 20000)], ok'
@@ -292,8 +292,8 @@ unchecked() { jq -r --arg node "$1" 'select(.type == "unchecked" and .node == $n
     ETRACE_DEBUG=1 "$ETRACE_BIN" check -n "$here" --cluster --for 4s --json >"$OUT" 2>"$ERR" 3>&- &
     check=$!
     TRACERS+=("$check")
-    looking() { [[ $(grep -c 'phase 1 is over' "$ERR") -eq 3 ]]; }
-    until_true 30 looking || fail "$(<"$ERR")"
+    three_looked() { [[ $(grep -c 'phase 1 is over' "$ERR") -eq 3 ]]; }
+    until_true 30 three_looked || fail "$(<"$ERR")"
     kill -KILL "$(<"$(node_dir "$leaves")/pid")"
     freeze "$(<"$(node_dir "$freezes")/pid")"
     wait "$check" || ended=$?
@@ -330,11 +330,11 @@ unchecked() { jq -r --arg node "$1" 'select(.type == "unchecked" and .node == $n
 # exits STATUS MESSAGE ARG...: check with these arguments has this status, as text, JSON and CSV. MESSAGE is empty, or a
 # part of what it says.
 exits() {
-    local expected=$1 message=$2 as
+    local wanted=$1 message=$2 as
     shift 2
     for as in text json csv; do
         check --as "$as" "$@"
-        [[ $status -eq $expected ]] || fail "$as: status $status, expected $expected: $output $stderr"
+        [[ $status -eq $wanted ]] || fail "$as: status $status, expected $wanted: $output $stderr"
         if [[ $message ]]; then [[ $stderr == *"$message"* ]]; else [[ ! $stderr ]]; fi || fail "$as: $stderr"
     done
 }
