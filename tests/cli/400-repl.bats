@@ -536,6 +536,12 @@ above() {
     until_true 30 terminal_gone
 }
 
+# Clears the screen, and returns when no line matches, so that a later match is not the text of an earlier command.
+cleared() { # REGEX
+    keys C-l
+    await_not "$1"
+}
+
 @test ":check ends by itself and with Ctrl-C, its arguments are checked, and the probes go on" {
     terminal 120 40 "ETRACE_DEBUG=1 exec $ETRACE_BIN repl -n $NODE"
     await_last '^etrace> *$'
@@ -544,7 +550,7 @@ above() {
     entered ':check'
     await ' run queue [0-9]+ on '
     await_last '^etrace> *$'
-    keys C-l
+    cleared 'phase 1 is over'
     entered ':check --for 10min'
     await 'check: phase 1 is over'
     keys C-c
@@ -570,7 +576,7 @@ above() {
     entered ':died --for 500ms'
     await 'events? in '
     await_last '^etrace> *$'
-    keys C-l
+    cleared 'Ctrl-C stops'
     entered ':died doomed'
     await 'Ctrl-C stops'
     on_node 'exit(whereis(doomed), oops)'
@@ -590,11 +596,10 @@ above() {
     await_last '^etrace> *$'
     entered ':detach'
     await ': detached'
-    keys C-l
     entered ':check'
     await 'cannot connect to nobody@127.0.0.1'
     await_last '^etrace> *$'
-    keys C-l
+    cleared 'cannot connect'
     entered ':died --for 1s'
     await 'cannot connect to nobody@127.0.0.1'
     terminal_end
@@ -608,7 +613,7 @@ above() {
     await_last '^etrace> *$'
     entered ':node'
     await "^\* $NODE +\(not attached\)"
-    keys C-l
+    cleared 'cannot connect'
     entered ':died --for 1s'
     await "cannot connect to $NODE"
     terminal_hides "$LIVE_NODE" || fail "$(screen)"
