@@ -284,12 +284,14 @@ arm_do({Session, Request, Only, Boot = {Owner, _, Tracer, Options}, Before}) ->
     More = case Tracer of fallback -> [<<"without a NIF: at most 1000 events a second">> | no_budget(Request, Tracer)]; _ -> [] end,
     Watched = (watched(Request, Calls, Sums))#armed{effects = exactly(Mode, Effects),
         plain = Plain andalso not Owing andalso not is_map_key(mark, Request) andalso not is_map_key(inside, Request)},
+    {Whom, Unknown} = case Only of all -> whom_of(Request); _ -> {none, []} end,
+    Only =:= all andalso whom_passes(Request, Whom),
     Armed = case Only of
         all ->
-            Watched#armed{whom = whom_of(Request), system = system_of(Request, Boot, Before), budget = Budget};
+            Watched#armed{whom = Whom, system = system_of(Request, Boot, Before), budget = Budget};
         _ -> Watched
     end,
-    {ok, Armed, (counted(Found))#{warning => More ++ Warnings, overhead => budget_limit(Budget)}}.
+    {ok, Armed, (counted(Found))#{warning => More ++ Unknown ++ Warnings, overhead => budget_limit(Budget)}}.
 
 %% Returns true if the NIF counts owed results although only some calls owe a result (RULE_OWES).
 owes(#{returns := Returns, frames := Frames}, Tracer) -> Returns =:= some andalso Frames andalso Tracer =/= fallback.
@@ -306,14 +308,6 @@ exactly({left, _}, Effects) -> Effects#{accepts := false}.
 
 system_of(#{system := Events}, _, #armed{system = Hears, request = #{system := Events}}) when Hears =/= none -> Hears;
 system_of(Request, Boot, _) -> system_start(maps:get(system, Request, []), Boot).
-
-%% Returns {Processes, Ports}.
-whom_of(Request) ->
-    Procs = lists:flatmap(fun named_or_who/1, maps:get(procs, Request, [all])),
-    {lists:usort(Procs), whom(maps:get(ports, Request, []))}.
-
-named_or_who(Who = {name, Text}) -> [_] = who(Who), [{named, A} || A <- existing([Text])];
-named_or_who(Who) -> who(Who).
 
 %% Returns {the probes with decoded specifications, their effects on the node}.
 wanted(Request = #{probes := Probes}) ->

@@ -195,17 +195,18 @@ armed_now(_, {_, Scope, Ms}) -> [{Scope, Ms}].
 %% a weak handle of the session for this. Returns {Processes, Ports} in the order of the next checks, and a list of the
 %% parts that were stopped. If all processes are traced, checks the flags of new processes and of one process that
 %% always exists. Otherwise checks a few selected processes each time, in turn. A process that has ended counts as
-%% unchanged.
+%% unchanged. Without `asks` this waits for each process, in the worker: a trace would show the events of a looker.
 untraced(Session, #armed{request = Request, whom = {Procs, Ports}, effects = #{stops := Stops}, budget = Budget}, {Owner, Ours, Tracer, Options}) ->
     {Some, Later} = lists:split(min(?WHOM_MOST, length(Procs)), Procs),
     {SomePorts, LaterPorts} = lists:split(min(?WHOM_MOST, length(Ports)), Ports),
     %% These flags change during a trace: an action changes `silent`, and the VM clears the others after use.
     Flags = without(maps:get(flags, Request), [silent, set_on_first_spawn, set_on_first_link]),
     Followed = maps:get(followed, Options, #{}),
+    Asks = maps:get(asks, Options, fun(Whos, Ask) -> {[{Who, Ask(Who)} || Who <- Whos], []} end),
     Lacks = fun(Whos, New, There, Wanted) ->
-        lists:any(fun(Who) ->
-            case trace:info(Session, Who, flags) of {flags, Has} -> without(Wanted, Has) =/= []; undefined -> false end
-        end, lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; ({named, A}) -> [maps:get(A, Followed, none)] -- [none | Ours]; (P) -> [P] -- Ours end, Whos))
+        {Rows, _} = Asks(lists:flatmap(fun(all) -> [New | There]; (new) -> [New]; (existing) -> There; ({named, A}) -> [maps:get(A, Followed, none)] -- [none | Ours]; (P) -> [P] -- Ours end, Whos),
+            fun(Who) -> case trace:info(Session, Who, flags) of {flags, Has} -> without(Wanted, Has) =/= []; undefined -> false end end),
+        lists:keymember(true, 2, Rows)
     end,
     {{Later ++ Some, LaterPorts ++ SomePorts},
         [processes || not Stops andalso Budget =:= none andalso Lacks(Some, new_processes, [whereis(init)], Flags)] ++

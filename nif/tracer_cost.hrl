@@ -11,11 +11,12 @@
 select_do({Session, Request, Tracer}) ->
     Wanted = {_, #{tokens := Tokens}} = wanted(Request),
     {Found, Warnings} = chosen(Session, Request, Wanted, all),
-    {Processes, Ports} = whom_of(Request),
+    {Whom = {Processes, Ports}, Unknown} = whom_of(Request),
+    whom_passes(Request, Whom), % here, because a failed arming destroys the session, which waits for a NIF
     Counted = #{probes := Probes} = counted(Found),
     {ok, Counted#{probes := [maps:merge(C, missing(P, Fs)) || {C, {P, Fs}} <- lists:zip(Probes, Found)],
         processes => how_many(maps:get(flags, Request), Processes, process_count),
-        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => no_budget(Request, Tracer) ++ Warnings ++ tokens_met(Tokens)}}.
+        ports => how_many(maps:get(port_flags, Request, []), Ports, port_count), warning => no_budget(Request, Tracer) ++ Unknown ++ Warnings ++ tokens_met(Tokens)}}.
 
 no_budget(#{overhead := Limit}, fallback) when Limit > 0 -> [<<"--overhead has no effect without the NIF">>];
 no_budget(_, _) -> [].

@@ -50,6 +50,7 @@
 -define(COUNT_ENTRIES, 200000). % entries of all functions together
 -define(COUNT_BYTES, 500000).   % bytes of an answer
 -define(READ_MS, 500).          % ms of one read
+-define(COUNT_SLICES, 5).       % WHOM_SLICEs for which a read waits for the schedulers
 -define(COUNT_TURNS, 8).        % a function without new calls is read in one of so many reads
 -define(COUNT_NAMES, 200).      % rows that get the name of their process
 -define(COUNT_QUEUE, 50).       % runnable processes per scheduler above which the read asks no process
@@ -88,13 +89,14 @@ count_start(Session, Wanted, Request = #{probes := Probes}, Old) ->
     Effects = effects(Counted, [P#{match_spec := {any, true}} || P <- Read]), % counters have no specification
     Warnings = allowed(Effects, Counted, Session, Gates),
     Lenient = maps:get(allow_empty, Request, false),
-    Whom = whom_of(Request),
     C = Old#count{session = Session, counters = Counters, probes = Read, lenient = Lenient, loaded = lists:usort(erlang:loaded()), seen = #{}, left = {part, []}, ended = false,
-        armed = #armed{request = Counted, effects = Effects, whom = Whom}},
+        armed = #armed{request = Counted, effects = Effects}},
     {Functions, Set} = count_set(C#count{functions = [], generated = #{}}, all, Lenient),
-    put(count, Set),
+    {Whom, Unknown} = whom_of(Request),
+    whom_passes(Counted, Whom),
+    put(count, Set#count{armed = (Set#count.armed)#armed{whom = Whom}}),
     {ok, #{functions => length(Functions), modules => length(count_modules(Functions)),
-        whom => Whom, counters => Counters, warning => Refused ++ Warnings}}.
+        whom => Whom, counters => Counters, warning => Refused ++ Unknown ++ Warnings}}.
 
 %% Returns the flags for counting. The VM counts times and memory only for processes with the flag call. No flag that
 %% would make an event is set.
@@ -165,7 +167,10 @@ count_read(By, Sort, Most, Whole, Who) ->
             C1 = count_end(Whole, (count_more(C0))#count{by = By, turn = C0#count.turn + 1}),
             {Called, C2} = count_called(C1),
             C3 = count_due(Called, Whole, By =/= C0#count.by, C2),
-            C = count_whose(Who, count_anew(count_items(now_ms() + ?READ_MS, Sort, Most, C3))),
+            C = count_whose(Who, count_anew(case count_passes(C3) of
+                true -> count_items(now_ms() + ?READ_MS, Sort, Most, C3);
+                false -> C3 % the next read has these functions
+            end)),
             Entries = maps:fold(fun(_, {_, N, _, _}, Sum) -> N + Sum end, 0, C#count.seen),
             Answer = count_answer(C, Sort, Most),
             case not Whole andalso Entries > ?COUNT_ENTRIES of
@@ -173,6 +178,10 @@ count_read(By, Sort, Most, Whole, Who) ->
                 false -> put(count, C), {ok, Answer}
             end
     end.
+
+%% Returns true if no scheduler is held. Reading times and memory waits for all schedulers, and blocks them all on OTPs
+%% with the gate `call_time`. Reading call_count waits for none.
+count_passes(#count{counters = Counters}) -> Counters =:= [call_count] orelse whom_pass(?COUNT_SLICES).
 
 count_end(true, C = #count{ended = false, session = Session, counters = Counters}) ->
     trace:function(Session, {'_', '_', '_'}, pause, Counters),
@@ -256,7 +265,7 @@ count_whose({Ours, Followed}, C = #count{session = Session, armed = Armed, untra
     case erlang:statistics(total_run_queue_lengths) > ?COUNT_QUEUE * erlang:system_info(schedulers_online) of
         true -> C;
         false ->
-            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, #{followed => Followed}}),
+            {Whom, Stopped} = untraced(Session, Armed, {self(), Ours, none, #{followed => Followed, asks => fun look_ask/2}}),
             C#count{armed = Armed#armed{whom = Whom}, untraced = Stopped =/= []}
     end;
 count_whose(_, C) -> C.
@@ -329,7 +338,9 @@ count_row(MFA, N, #count{generated = Generated}) ->
 
 count_kept(C0 = #count{begun = Begun}, Sort, Most) ->
     C = maps:fold(fun count_moved/3, C0, C0#count.seen),
-    Ranked = lists:sort([{count_rank(Sort, Key, Sum), Key, Sum} || {Key = {_, P}, Sum} <- maps:to_list(C#count.pairs), is_process_alive(P)]),
+    {Answers, _} = look_ask(lists:usort([P || {_, P} <- maps:keys(C#count.pairs)]), fun is_process_alive/1),
+    Gone = maps:from_list([Answer || Answer = {_, false} <- Answers]),
+    Ranked = lists:sort([{count_rank(Sort, Key, Sum), Key, Sum} || {Key = {_, P}, Sum} <- maps:to_list(C#count.pairs), not is_map_key(P, Gone)]),
     C#count{pairs = maps:from_list([{Key, Sum} || {_, Key, Sum} <- lists:sublist(Ranked, Most)]), begun = Begun + 1}.
 
 %% ---- the answer ---------------------------------------------------------------------------------------------------
@@ -348,7 +359,8 @@ count_answer(C = #count{seen = Seen, base = Base, by = By}, Sort, Most) ->
         function -> [{count_rank(Sort, MFA, Sum), MFA, Sum, N} || {MFA, {N, Sum = {Calls1, _, _}}} <- maps:to_list(Sums), Calls1 > 0];
         process -> [{count_rank(Sort, Key, Sum), Key, Sum, 0} || {Key, Sum} <- maps:to_list(count_processes(C))]
     end,
-    Rows = count_rows(lists:sublist(lists:sort(All), Most), By, 0, 0),
+    Top = lists:sublist(lists:sort(All), Most),
+    Rows = count_rows(Top, count_known([P || {_, {{_, _, _}, P}, _, _} <- Top]), 0),
     #{rows => Rows, total => {length(All), AllCalls, Micros, Words}, functions => length(C#count.functions),
         time => erlang:convert_time_unit(erlang:monotonic_time() - C#count.since, native, microsecond), begun => C#count.begun,
         anew => C#count.anews, more => length(element(2, C#count.left)), untraced => C#count.untraced}.
@@ -359,17 +371,24 @@ count_processes(C = #count{seen = Seen, pairs = Pairs}) ->
         lists:foldl(fun({P, Sum}, A) -> count_to({Row, P}, Sum, A) end, Acc, L)
     end, Pairs, Seen).
 
-count_rows([], _, _, _) -> [];
-count_rows(_, _, Bytes, _) when Bytes > ?COUNT_BYTES -> [];
-count_rows([{_, Key, {N, U, W}, All} | Rest], By, Bytes, I) ->
+%% Returns #{Pid => {Name, whether the process lives}}. A process that does not answer lives. The first ones have names.
+count_known(Pids) ->
+    Named = maps:from_keys(lists:sublist(Pids, ?COUNT_NAMES), true),
+    {Answers, _} = look_ask(lists:usort(Pids), fun(P) ->
+        case is_process_alive(P) of
+            true when is_map_key(P, Named) -> {look_text(name(P)), true};
+            Lives -> {<<>>, Lives}
+        end
+    end),
+    maps:from_list(Answers).
+
+count_rows([], _, _) -> [];
+count_rows(_, _, Bytes) when Bytes > ?COUNT_BYTES -> [];
+count_rows([{_, Key, {N, U, W}, All} | Rest], Known, Bytes) ->
     {M, F, A} = case Key of {MFA, _} -> MFA; _ -> Key end,
     {Mb, Fb} = {atom_to_binary(M), atom_to_binary(F)},
     Row = case Key of
-        {_, P} -> {Mb, Fb, A, N, U, W, list_to_binary(pid_to_list(P)), count_name(P, I), is_process_alive(P)};
+        {_, P} -> {Name, Lives} = maps:get(P, Known, {look_registered(P), true}), {Mb, Fb, A, N, U, W, text_of(P), Name, Lives};
         _ -> {Mb, Fb, A, N, U, W, All}
     end,
-    [Row | count_rows(Rest, By, Bytes + byte_size(Mb) + byte_size(Fb) + 150, I + 1)].
-
-count_name(P, I) when I < ?COUNT_NAMES ->
-    case name(P) of none -> <<>>; Name when is_atom(Name) -> atom_to_binary(Name); Name -> Name end;
-count_name(_, _) -> <<>>.
+    [Row | count_rows(Rest, Known, Bytes + byte_size(Mb) + byte_size(Fb) + 150)].

@@ -14,7 +14,6 @@
 %%   {chunk, Module, From}            {Name, Size, Part} | none: debug information, see chunk/2
 
 -define(ANSWER_MOST, 1000000). % bytes: the client accepts no more than a batch has
--define(LOOK_MS, 3000).      % ms for looking at the node's processes and ports
 -define(PAGE, 4000).         % functions in one answer
 -define(PAGE_BYTES, 400000).
 -define(INFO_MOST, 200).     % functions in one answer of {info, Target}
@@ -65,7 +64,7 @@ answer_to({Session, What, Ours, Followed}) ->
         {read, By, Sort, Most, Whole} -> ?WHOLE(count_read(By, Sort, min(Most, 1000), Whole, {Ours, Followed}));
         sessions -> {ok, sessions(Session)};
         {destroy, Number} -> {ok, session_destroy(Session, Number)};
-        {info, Target} -> {ok, about(Target, Session)};
+        {info, Target} -> put(named, #{}), {ok, about(Target, Session)};
         {ls, After, {arm, Request}} -> {ok, ls(After, Request)};
         {look, Map} -> look(Map, Ours);
         {health, Map} -> health(Map, Ours);
@@ -79,11 +78,12 @@ answer_to({Session, What, Ours, Followed}) ->
 sessions(Own) ->
     Clients = clients(),
     Until = now_ms() + ?LOOK_MS,
-    {Processes, Seen1} = whose(processes(), Until),
+    {Asked, Silent} = look_ask(processes(), fun sessions_of/1),
+    Processes = lists:foldl(fun({P, In}, Acc) -> whose_add(P, In, Acc) end, #{}, Asked),
     {Ports, Seen2} = whose(erlang:ports(), Until),
     {Functions, Seen3} = whose([{M, F, A} || M <- erlang:loaded(), not companion(M), {F, A} <- listed(M, local)], Until + ?LOOK_MS),
     Others = [S || S <- trace:session_info(all), S =/= Own],
-    [session_row(S, Clients, {Functions, Processes, Ports}, Seen1 andalso Seen2 andalso Seen3) || S <- lists:sublist(Others, 500)].
+    [session_row(S, Clients, {Functions, Processes, Ports}, Silent =:= [] andalso Seen2 andalso Seen3) || S <- lists:sublist(Others, 500)].
 
 session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete) ->
     {Client, Age} = maps:get(S, Clients, {<<>>, -1}),
@@ -91,14 +91,14 @@ session_row(S = {Name, Number}, Clients, {Functions, Processes, Ports}, Complete
     {{F, Fs}, {P, Ps}, {Q, Qs}} = {Of(Functions), Of(Processes), Of(Ports)},
     New = [new_processes, new_ports],
     Flags = lists:usort(lists:append([L || T <- Ps ++ Qs ++ New, L <- [item(S, T, flags)], is_list(L)])),
-    Tracers = [text_tracer(T) || X <- Ps ++ Qs ++ New, T <- [item(S, X, tracer)], T =/= [], T =/= undefined],
+    Tracers = [T || X <- Ps ++ Qs ++ New, T <- [item(S, X, tracer)], T =/= [], T =/= undefined],
     {atom_to_binary(Name), case Number of default -> -1; _ -> Number end, Client, Age,
         F, [mfa_text(X) || X <- lists:reverse(Fs)], P, [text_of(X) || X <- lists:reverse(Ps)], Q,
         [atom_to_binary(X) || X <- Flags], [atom_to_binary(E) || E <- events(S, Flags)],
-        case Tracers of [T | _] -> T; [] -> <<>> end, Complete}.
+        case Tracers of [T | _] -> text_tracer(T); [] -> <<>> end, Complete}.
 
 %% Returns {#{Session => {the number of Things that it traces, some of them}}, true if there was time for all Things
-%% before Until}. Things: processes or ports.
+%% before Until}. Things: ports or functions.
 whose(Things, Until) -> whose(Things, Until, 0, #{}).
 
 whose([], _, _, Acc) -> {Acc, true};
@@ -108,14 +108,20 @@ whose([T | Rest], Until, I, Acc) ->
         false ->
             pace(),
             Sessions = case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end,
-            whose(Rest, Until, I + 1, lists:foldl(fun(S, A) ->
-                {N, Some} = maps:get(S, A, {0, []}),
-                A#{S => {N + 1, case N < 5 of true -> [T | Some]; false -> Some end}}
-            end, Acc, Sessions))
+            whose(Rest, Until, I + 1, whose_add(T, Sessions, Acc))
     end.
 
-%% Returns the sessions of every etrace on this node: #{Session => {the client's node, age in seconds}}.
-clients() ->
+whose_add(T, Sessions, Map) ->
+    lists:foldl(fun(S, Acc) ->
+        {N, Some} = maps:get(S, Acc, {0, []}),
+        Acc#{S => {N + 1, case N < 5 of true -> [T | Some]; false -> Some end}}
+    end, Map, Sessions).
+
+%% Returns the sessions of every etrace on this node: #{Session => {the client's node, age in seconds}}; #{} if a process
+%% of another etrace does not answer.
+clients() -> case why_ask(fun clients_asked/0, {none, ?LOOK_PATIENCE}) of {ok, Clients} -> Clients; _ -> #{} end.
+
+clients_asked() ->
     Now = os:system_time(second),
     maps:from_list(lists:append([[{Session, {atom_to_binary(Node), Now - Since}} || {Session, Since} <- [{Own, Begun} | systems(Owner)]] ||
         Owner <- owners(), {Own, Node, Begun} <- [process_value(Owner, {dictionary, session})]])).
@@ -155,13 +161,17 @@ event_traced(system, S) ->
 event_traced(E, S) ->
     not lists:member(item(S, E, flags), [[], none]).
 
-%% Returns the value of an item, or none. Legacy tracing is listed like a session, but only the legacy functions can ask
-%% about it.
-item({legacy, _}, system, _) ->
+%% Returns the value of an item; none if there is none, or if the process does not answer.
+item(S, P, Item) when is_pid(P) ->
+    case why_ask(fun() -> item_read(S, P, Item) end, {none, ?LOOK_PATIENCE}) of {ok, V} -> V; _ -> none end;
+item(S, T, Item) -> item_read(S, T, Item).
+
+%% Legacy tracing is listed like a session, but only the legacy functions can ask about it. Waits for a process.
+item_read({legacy, _}, system, _) ->
     case erlang:system_monitor() of {P, L} -> [{tracer, P} | L]; undefined -> [] end;
-item({legacy, _}, T, Item) ->
+item_read({legacy, _}, T, Item) ->
     try erlang:trace_info(T, Item) of {_, V} -> V; undefined -> none catch error:_ -> none end;
-item(S, T, Item) ->
+item_read(S, T, Item) ->
     try trace:info(S, T, Item) of {_, V} -> V; undefined -> none catch error:_ -> none end.
 
 session_destroy(Own, Number) ->
@@ -176,10 +186,18 @@ about({arm, #{probes := Probes}}, Own) ->
     case lists:usort([MFA || P <- Probes, {MFA, _} <- functions_of(P, false)]) of
         [] -> none(hd(Probes));
         Found when length(Found) > ?INFO_MOST -> throw({too_many, length(Found), ?INFO_MOST});
-        Found -> Clients = clients(), [about_one(MFA, Own, Clients) || MFA <- Found]
+        Found ->
+            whom_pass(?WHOM_SLICES) orelse throw(held), % the values include times
+            Clients = clients(),
+            [about_one(MFA, Own, Clients) || MFA <- Found]
     end;
 about(Target, Own) when is_tuple(Target) ->
-    [about_one(P, Own, clients()) || P <- who(Target)];
+    Clients = clients(),
+    [case why_ask(fun() -> about_one(P, Own, Clients) end, {none, ?LOOK_PATIENCE}) of
+        {ok, Row} -> Row;
+        failed -> throw({noproc, text_of(P)});
+        silent -> throw({silent, whom_text(P)})
+    end || P <- who(Target)];
 about(system, Own) ->
     [about_one(system, Own, clients())];
 about(Event, Own) when Event =:= send; Event =:= 'receive'; Event =:= new; Event =:= new_processes; Event =:= new_ports; Event =:= on_load ->
@@ -196,14 +214,15 @@ about_one(T, Own, Clients) ->
 
 knowing(system) -> [S || S <- trace:session_info(all), event_traced(system, S)];
 knowing(E) when E =:= send; E =:= 'receive' ->
-    Until = now_ms() + ?LOOK_MS,
-    [S || S <- trace:session_info(all), event_traced(E, S, fun() -> flagged(E, S, [new_processes | processes()], Until) end)];
+    Flagged = flagged(E),
+    [S || S <- trace:session_info(all), event_traced(E, S, fun() -> lists:member(S, Flagged) end)];
 knowing(T) -> case trace:session_info(T) of L when is_list(L) -> L; _ -> [] end.
 
-flagged(_, _, [], _) -> false;
-flagged(Flag, S, [P | Rest], Until) ->
-    Has = (is_atom(P) orelse lists:member(S, sessions_of(P))) andalso item(S, P, flags),
-    (is_list(Has) andalso lists:member(Flag, Has)) orelse (now_ms() < Until andalso flagged(Flag, S, Rest, Until)).
+%% Returns the sessions that have a flag on a process that answers, or for new processes.
+flagged(Flag) ->
+    Of = fun(Sessions, Who) -> [S || S <- Sessions, Has <- [item_read(S, Who, flags)], is_list(Has), lists:member(Flag, Has)] end,
+    {Rows, _} = look_ask(processes(), fun(P) -> Of(sessions_of(P), P) end),
+    lists:usort(lists:append([Of(trace:session_info(all), new_processes) | [Some || {_, Some} <- Rows]])).
 
 subject({M, F, A}) -> {atom_to_binary(M), atom_to_binary(F), A};
 subject(E) when is_atom(E) -> atom_to_binary(E);
@@ -231,13 +250,21 @@ value(_, V) when is_boolean(V); is_integer(V) -> V;
 value(Counter, L) when Counter =:= call_time; Counter =:= call_memory ->
     All = lists:sort([case X of {P, N, S, U} -> {-(S * 1000000 + U), N, P}; {P, N, W} -> {-W, N, P} end || X <- L]),
     {lists:sum([N || {_, N, _} <- All]), -lists:sum([V || {V, _, _} <- All]), length(All),
-        [{text_of(P), count_name(P, I), N, -V} || {I, {V, N, P}} <- lists:enumerate(lists:sublist(All, 20))]};
+        [{text_of(P), Name, N, -V} || {{V, N, P}, Name} <- value_names(lists:sublist(All, 20))]};
 value(flags, L) when is_list(L) -> [atom_to_binary(F) || F <- L];
 value(Tracer, T) when Tracer =:= tracer; Tracer =:= meta -> text_tracer(T);
 value(_, T) -> text_term(T).
 
+%% Adds the names of the processes. Asks each process once for an answer, because many functions may have the same ones.
+value_names(Rows) ->
+    Known = get(named),
+    {New, Silent} = look_ask([P || {_, _, P} <- Rows, not is_map_key(P, Known)], fun(P) -> look_text(name(P)) end),
+    Names = maps:merge(Known, maps:from_list(New ++ [{P, look_registered(P)} || P <- Silent])),
+    put(named, Names),
+    [{Row, maps:get(P, Names, <<>>)} || Row = {_, _, P} <- Rows].
+
 text_tracer(P) when is_pid(P); is_port(P) ->
-    case name(P) of
+    case case is_pid(P) of true -> why_name(P, {none, ?LOOK_PATIENCE}); false -> name(P) end of
         none -> text_of(P);
         N -> iolist_to_binary([text_of(P), $(, case is_atom(N) of true -> atom_to_binary(N); false -> N end, $)])
     end;

@@ -52,6 +52,8 @@
 -define(LOOK_PIDS, 1000).     % most processes in the answer for a stack
 -define(LOOK_ROWS, 1000).     % most processes in one answer
 -define(LOOK_SEEN, 300000).   % most processes that are compared with the last look
+-define(LOOK_MS, 3000).       % ms for one question to many processes, ports or functions
+-define(LOOK_PATIENCE, 1000). % ms that look_ask/2 waits for processes that do not answer
 
 %% Names are text: the node need not have these atoms.
 -define(LOOK_LOOPS, [
@@ -293,6 +295,14 @@ look_text(Name) -> Name.
 
 %% ---- asking the processes -----------------------------------------------------------------------------------------
 
+%% Calls Ask(Pid) for each process, in a looker. Returns {[{Pid, Result}], the processes that did not answer in time},
+%% without the processes for which Ask failed.
+look_ask([], _) -> {[], []};
+look_ask(Pids, Ask) ->
+    L = #scan{what = ask, items = Ask, named = all, filters = []},
+    {Rows, Silent, Left} = look_at(look_start(), Pids, L, 100, ?LOOK_PATIENCE, now_ms() + ?LOOK_MS),
+    {Rows, Silent ++ Left}.
+
 %% Returns {[{Pid, Values}], the processes that did not answer}.
 look_at(Looker, Pids, L, Share, Patience) ->
     {Rows, Silent, []} = look_at(Looker, Pids, L, Share, Patience, infinity),
@@ -413,6 +423,12 @@ looked([{P, Before} | Rest], How) ->
     case process_ask(P, [status, reductions]) of
         [{_, waiting}, {_, Reductions}] when Reductions =< Before -> [{P, {same, Reductions}} | looked(Rest, How)];
         _ -> looked([P | Rest], How)
+    end;
+looked([P | Rest], How = {ask, Ask, _, _}) ->
+    put(at, P),
+    try Ask(P) of
+        Result -> [{P, Result} | looked(Rest, How)]
+    catch error:_ -> looked(Rest, How)
     end;
 looked([P | Rest], How = {What, Items, Named, Filters}) ->
     put(at, P),
