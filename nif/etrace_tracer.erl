@@ -617,6 +617,8 @@ handle({ask, Id, What}, S) when is_integer(Id) ->
     ask(Id, What, S);
 handle({retry, Id, Function, Argument}, S) when is_integer(Id) ->
     ask_worker(Id, Function, Argument, S);
+handle({follow, Key, Name, P}, S = #s{key = Key}) ->
+    follow_answered(Name, P, S);
 handle({names, Key, _, Frames}, S = #s{key = Key}) -> % too late for their batch
     keep_names(S, Frames);
 handle(Event, S = #s{tracer = fallback}) ->

@@ -6,11 +6,15 @@
 %% to another process. Looking a name up takes less than a microsecond. The VM would report a registration only if every
 %% process were traced.
 %%
+%% The owner does not set flags of a process that may be in a NIF (tracer_whom.hrl). So the namer asks the process first,
+%% and the owner sets the flags when the process has answered.
+%%
 %% Processes without a name are not followed, but the owner tells the client when nothing is left to trace.
 
 -record(named, {
     pid,               % the process that has the name | none
     monitor,           % the monitor of this process
+    asked = false,     % the process has no flags yet, because it has not answered
     since,             % ms: when `pid` changed
     told, told_at}).   % the process that the client knows; ms: the time of that notice
 
@@ -51,8 +55,9 @@ follow_pid(Name) ->
 follow_monitor(none, N) -> N#named{pid = none, monitor = none};
 follow_monitor(P, N) -> N#named{pid = P, monitor = monitor(process, P)}.
 
-%% Returns #{Name => Pid | none}.
-follow_pids(#s{follow = #follow{names = Names}}) -> maps:map(fun(_, #named{pid = P}) -> P end, Names);
+%% Returns #{Name => Pid | none}; none also for a process that has not answered, because it has no flags.
+follow_pids(#s{follow = #follow{names = Names}}) ->
+    maps:map(fun(_, #named{asked = true}) -> none; (_, #named{pid = P}) -> P end, Names);
 follow_pids(_) -> #{}.
 
 %% Replaces the names in a selection by their processes.
@@ -66,18 +71,28 @@ follow(Wait, S0 = #s{follow = #follow{names = Names, timer = Timer}}) ->
     S = maps:fold(fun follow_name/3, S0, Names),
     follow_later(case lists:member(none, maps:values(follow_pids(S))) of true -> Wait; false -> ?FOLLOW_MOST end, S).
 
-%% Looks one name up, and traces a process that has got the name. The notice precedes the first event of that process.
+%% Looks one name up, and has a process asked that has got the name. The notice precedes the first event of that process.
 follow_name(Name, N0 = #named{pid = Before, monitor = Ref}, S0) ->
     Now = now_ms(),
     P = follow_pid(Name),
     N = case P of
         Before -> N0;
-        _ -> Ref =:= none orelse demonitor(Ref, [flush]), follow_monitor(P, N0#named{since = Now})
+        _ -> Ref =:= none orelse demonitor(Ref, [flush]), follow_monitor(P, N0#named{since = Now, asked = P =/= none})
     end,
     S = #s{follow = F = #follow{names = Names}} = follow_tell(Name, N, Now, S0),
-    P =:= Before orelse P =:= none orelse follow_trace(P, S),
+    N#named.asked andalso (S#s.namer ! {follow, S#s.key, Name, P}),
     Known = case S of S0 -> N; _ -> N#named{told = P, told_at = Now} end,
     names_add(P, Name, S#s{follow = F#follow{names = Names#{Name := Known}}}).
+
+%% Traces a process that has answered, if it still has the name.
+follow_answered(Name, P, S = #s{follow = F = #follow{names = Names}}) ->
+    case Names of
+        #{Name := N = #named{pid = P, asked = true}} ->
+            follow_trace(P, S),
+            S#s{follow = F#follow{names = Names#{Name := N#named{asked = false}}}};
+        _ -> S
+    end;
+follow_answered(_, _, S) -> S.
 
 %% Tells the client which process has the name now. It reports a name without a process late, because most processes
 %% start again at once.

@@ -91,6 +91,10 @@ names_loop(Owner, Key) ->
         {names, Key, Ref, New, Tick, Room} ->
             Owner ! {names, Key, Ref, name_frames(New, Tick, Room)},
             names_loop(Owner, Key);
+        {follow, Key, Name, P} ->
+            process_value(P, status),
+            Owner ! {follow, Key, Name, P},
+            names_loop(Owner, Key);
         {others, Key, First} ->
             Others = names_others(Owner),
             First andalso names_tell(Others),
