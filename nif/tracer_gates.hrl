@@ -75,16 +75,24 @@ gc_settle(S) -> S.
 gc_end() -> whereis(etrace_collects) =:= self() andalso unregister(etrace_collects).
 
 %% Returns true if another session has the flag of garbage collection on an existing process, or for new processes.
+%% Throws if a process does not answer, because the VM would crash if that process had the flag.
 gc_elsewhere(Session) ->
-    Flagged = fun(Who) -> pace(), lists:any(fun(Other) -> gc_flag(Other, Who) end, [O || O <- sessions_of(Who), O =/= Session]) end,
-    lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)) orelse lists:any(Flagged, processes()).
+    {Rows, Silent} = look_ask(processes(), fun(P) -> gc_flagged(P, Session) end),
+    case gc_new(Session) orelse lists:keymember(true, 2, Rows) of
+        false when Silent =/= [] -> throw({silent, whom_text(hd(Silent))});
+        Elsewhere -> Elsewhere
+    end.
+
+gc_new(Session) -> lists:any(fun(Other) -> gc_flag(Other, new) end, others(Session)).
+
+gc_flagged(P, Session) -> lists:any(fun(Other) -> gc_flag(Other, P) end, [O || O <- sessions_of(P), O =/= Session]).
 
 %% Returns true if another session has begun to trace garbage collection during our trace. Looks at the processes only
-%% if there is another session.
+%% if there is another session. Asks them in the worker, because the trace would show the events of a looker.
 gc_meets(Session, Request, Effects) ->
     gc_guarded(Effects, Request) andalso
         case length(others(Session)) > 1 of
-            true -> gc_elsewhere(Session);
+            true -> gc_new(Session) orelse lists:any(fun(P) -> pace(), gc_flagged(P, Session) end, processes());
             false -> gc_listed(erlang:trace_info(new, flags))
         end.
 

@@ -42,15 +42,14 @@ tokens_met(Tokens) ->
     Own = case process_value(get(owner), {dictionary, tokens}) of #{} = Map -> Map; _ -> #{} end,
     case maps:from_list([{Label, 0} || {label, Label} <- Tokens, not is_map_key({label, Label}, Own)]) of
         None when map_size(None) =:= 0 -> [];
-        Labels -> [token_met(Label, N) || {Label, N} <- lists:sort(maps:to_list(lists:foldl(fun token_counted/2, Labels, lists:sublist(processes(), ?TOKEN_HOLDERS)))), N > 0]
+        Labels ->
+            {Rows, _} = look_ask(lists:sublist(processes(), ?TOKEN_HOLDERS), fun(P) -> process_value(P, sequential_trace_token) end),
+            Counted = lists:foldl(fun token_counted/2, Labels, Rows),
+            [token_met(Label, N) || {Label, N} <- lists:sort(maps:to_list(Counted)), N > 0]
     end.
 
-token_counted(P, Labels) ->
-    pace(),
-    case process_value(P, sequential_trace_token) of
-        {_, Label, _, _, _} when is_map_key(Label, Labels) -> Labels#{Label := map_get(Label, Labels) + 1};
-        _ -> Labels
-    end.
+token_counted({_, {_, Label, _, _, _}}, Labels) when is_map_key(Label, Labels) -> Labels#{Label := map_get(Label, Labels) + 1};
+token_counted(_, Labels) -> Labels.
 
 token_met(Label, N) ->
     Has = case N of 1 -> "1 process has"; _ -> [integer_to_list(N), " processes have"] end,
