@@ -34,6 +34,7 @@ struct out {
     pthread_mutex_t lock; /* guards all members below */
     pthread_cond_t filled;
     struct buf filling;
+    bool fresh;        /* out_is_new() was called, and out_begin() was not */
     bool stale;        /* the old content is still in the file; no writes until out_begin() */
     off_t kept;        /* out_begin() keeps these bytes of it, */
     struct buf header; /* with these at the beginning */
@@ -234,6 +235,16 @@ struct out *out_new(int fd, bool close_fd, const char *name)
     return o;
 }
 
+/* Removes a file that is still as its creation left it. */
+static void remove_unused(const struct out *o)
+{
+    struct stat own, st;
+
+    if (o->fresh && !fstat(o->fd, &own) && S_ISREG(own.st_mode) && !own.st_size && !lstat(o->name, &st) &&
+        st.st_dev == own.st_dev && st.st_ino == own.st_ino)
+        unlink(o->name);
+}
+
 void out_free(struct out *o)
 {
     if (!o)
@@ -250,6 +261,7 @@ void out_free(struct out *o)
     }
     if (runs)
         pthread_join(o->thread, NULL);
+    remove_unused(o);
     if (o->close_fd)
         close(o->fd);
     close(o->wake);
@@ -356,6 +368,11 @@ void out_replaces(struct out *o)
     o->stale = !fstat(o->fd, &st) && S_ISREG(st.st_mode) && st.st_size;
 }
 
+void out_is_new(struct out *o)
+{
+    o->fresh = true;
+}
+
 void out_continues(struct out *o, uint64_t kept, struct str header)
 {
     out_replaces(o);
@@ -371,7 +388,7 @@ void out_begin(struct out *o)
     if (o->stale && (ftruncate(o->fd, o->kept) || lseek(o->fd, o->kept, SEEK_SET) < 0 ||
                      (h->len && pwrite(o->fd, h->data, h->len, 0) != (ssize_t)h->len)))
         o->error = errno;
-    o->stale = false;
+    o->stale = o->fresh = false;
     pthread_mutex_unlock(&o->lock);
     pthread_cond_signal(&o->filled);
 }

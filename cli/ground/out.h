@@ -50,7 +50,10 @@ bool out_claim(int fd, bool beside, const char *path, struct err *e);
  * fails to start does not destroy the file.
  */
 void out_replaces(struct out *o);
-/* The same, but out_begin() keeps the first `kept` bytes of the file. `header` then replaces the first of these. */
+/* Makes out_free() remove the file, which the caller has just created, if out_begin() was not called. */
+void out_is_new(struct out *o);
+/* Like out_replaces(), but out_begin() keeps the first `kept` bytes of the file. `header` then replaces the first of
+ * these. */
 void out_continues(struct out *o, uint64_t kept, struct str header);
 void out_begin(struct out *o);
 

@@ -48,12 +48,11 @@ static const struct sink_type *type_by_name(const char *name, struct err *e)
     if (meant || near.best) {
         err_hint(e, "did you mean %s?", meant ? meant->name : near.best);
     } else {
-        char list[200] = "";
-        for (const struct sink_type *const *t = sink_types; *t; t++) {
-            strncat(list, t == sink_types ? "" : " ", sizeof(list) - strlen(list) - 1);
-            strncat(list, (*t)->name, sizeof(list) - strlen(list) - 1);
-        }
-        err_hint(e, "one of: %s", list);
+        struct buf list = {0};
+        for (const struct sink_type *const *t = sink_types; *t; t++)
+            buf_printf(&list, " %s", (*t)->name);
+        err_hint(e, "one of:%s", buf_cstr(&list));
+        buf_release(&list);
     }
     return NULL;
 }
@@ -168,10 +167,13 @@ static bool add_file(struct outputs *s, const struct view_opts *o, const struct 
         return err_set(e, ERR_USAGE, "-a cannot append to %s: the file is a single document", path);
     if (reject_second_output(s, path, e))
         return false;
+    const bool fresh = access(path, F_OK) && errno == ENOENT;
     struct out *out =
         (type->flags & SINK_RAW) ? open_recording(path, o->append, &look.append, e) : out_create(path, o->append, e);
     if (!out)
         return false;
+    if (fresh && !o->append) /* with -a another etrace may write to it meanwhile */
+        out_is_new(out);
     look.colour = false;
     look.width = 0;
     look.file = path;

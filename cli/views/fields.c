@@ -30,15 +30,13 @@ struct fields {
 
 static void hint_names(struct err *e)
 {
-    char list[256] = "";
+    struct buf list = {0};
 
-    for (size_t k = 0; k < PROPERTIES; k++) {
-        if (!(property_rows[k].uses & PROPERTY_FIELD))
-            continue;
-        strncat(list, k ? " " : "", sizeof(list) - strlen(list) - 1);
-        strncat(list, property_rows[k].name, sizeof(list) - strlen(list) - 1);
-    }
-    err_hint(e, "one of: %s", list);
+    for (size_t k = 0; k < PROPERTIES; k++)
+        if (property_rows[k].uses & PROPERTY_FIELD)
+            buf_printf(&list, " %s", property_rows[k].name);
+    err_hint(e, "one of:%s", buf_cstr(&list));
+    buf_release(&list);
 }
 
 /* Finds the field with this name, and reads the N of args[N]. Returns PROPERTIES if no field has the name. */

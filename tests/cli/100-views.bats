@@ -92,6 +92,21 @@ replay() { "$ETRACE_BIN" replay -q "$@"; }
     assert_success
 }
 
+@test "an unknown view has a hint with all views, and a command that is refused leaves no file" {
+    local name
+    run replay "$fixtures/shop.etr" --as qqqqqqqqq
+    assert_failure 2
+    for name in $(views_of_help); do [[ "${lines[1]} " == *" $name "* ]] || fail "$name is missing: ${lines[1]}"; done
+    for name in new.svg new.etr new.json; do
+        run replay "$fixtures/shop.etr" -o "$BATS_TEST_TMPDIR/$name" --as summary --sort nope
+        assert_failure 2
+        [[ ! -e $BATS_TEST_TMPDIR/$name ]] || fail "$name was made"
+    done
+    : >"$BATS_TEST_TMPDIR/old.json"
+    run replay "$fixtures/shop.etr" -o "$BATS_TEST_TMPDIR/old.json" --as summary --sort nope
+    [[ -e $BATS_TEST_TMPDIR/old.json ]]
+}
+
 @test "-a is refused for a file that is a single document" {
     run replay "$fixtures/shop.etr" -a -o "$BATS_TEST_TMPDIR/a.svg"
     assert_failure 2
