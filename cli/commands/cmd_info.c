@@ -9,6 +9,7 @@
 #include "../erlang/term_json.h"
 #include "../events/names.h"
 #include "../trace/request.h"
+#include "../trace/who.h"
 #include "cmd.h"
 
 struct info_opts {
@@ -61,6 +62,7 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
 {
     struct what_opts what = {0};
     struct texts words = {.items = &word, .count = 1};
+    struct who who;
     struct str name;
 
     request_begin(b, "info", 1);
@@ -70,7 +72,12 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
             return true;
         }
     if (*word == '<' || *word == '#') {
-        put_target(b, *word == '#' ? "port" : "pid", (struct str){word, strlen(word)});
+        const bool is_pid = who_parse(word, &exprs->arena, &who) && who.kind == ARM_WHO_PID; /* also #PID<0.84.0> */
+        put_target(b,
+                   is_pid         ? "pid"
+                   : *word == '<' ? "pid"
+                                  : "port",
+                   is_pid ? who.text : (struct str){word, strlen(word)});
         return true;
     }
     if (is_name(word, &exprs->arena, &name)) {

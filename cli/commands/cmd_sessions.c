@@ -418,7 +418,7 @@ static int sessions_run(struct ctx *ctx, const struct sessions_opts *o, const st
 
     bool ok = read_destroy(o, node, &id, &e) && request_open(&a, ctx, node, &e);
     for (size_t i = 0; ok && i < a.peers.count; i++)
-        ok = one_node(ctx, o, &a, &a.peers.items[i], id, &e);
+        ok = !a.peers.items[i].session || one_node(ctx, o, &a, &a.peers.items[i], id, &e);
     int status = ok ? 0 : ctx_fail(ctx, &e);
     request_close(&a);
     return status;

@@ -20,6 +20,7 @@
 #include "../ground/out.h"
 #include "../ground/screen.h"
 #include "../ground/tty.h"
+#include "../ground/utf8.h"
 #include "../trace/exprs.h"
 #include "../trace/peers.h"
 #include "../views/grid.h"
@@ -373,8 +374,9 @@ static void text_silent(struct stacks_run *x, const struct stack_table *t, struc
             buf_char(&who, ' ');
             look_process_print(&who, &s->silent[k]);
         }
+        const size_t used = 18 + (t->nnodes > 1 ? utf8_width(x->names[i], strlen(x->names[i])) + 1 : 0);
         if (t->columns)
-            grid_cut(to, buf_view(&who), t->columns - 18);
+            grid_cut(to, buf_view(&who), t->columns - MIN(used, t->columns));
         else
             buf_str(to, buf_view(&who));
         buf_char(to, '\n');

@@ -570,7 +570,7 @@ static void read_whole(struct top *t)
         ;
     t->refresh.paused = false;
     for (size_t i = 0; i < t->peers.count; i++)
-        t->states[i].whole = true;
+        t->states[i].whole = t->names[i];
     read_request(t, true, &b);
     while (ask_whole(t, buf_view(&b)) && await_nodes(t, end))
         ;

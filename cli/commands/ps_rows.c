@@ -558,6 +558,8 @@ static void ps_table_json(const struct ps_table *t, struct buf *to)
     ps_grid_release(&x);
     for (size_t i = 0; i < t->count; i++) {
         const struct ps_node *n = &t->nodes[i];
+        if (!t->names[i]) /* --cluster did not reach the node */
+            continue;
         json_begin_record(to, "processes");
         json_put_text(to, "node", t->names[i]);
         json_put_int(to, "count", n->total[0]);

@@ -172,6 +172,14 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+@test "info takes a pid in the syntax of Elixir" {
+    local pid
+    pid=$(node_eval "$NODE" 'whereis(w)')
+    run etrace info "#PID$pid"
+    assert_success
+    assert_output --partial "$pid"
+}
+
 @test "info prints match specifications as terms" {
     theirs "trace:function(S, {work, one, 1}, [{['\$1'], [{is_atom, '\$1'}], [{return_trace}]}], [local]),
         trace:function(S, {work, two, 2}, [], [meta]), trace:recv(S, [{['_', '_', {a, '_'}], [], []}], [])"

@@ -284,6 +284,12 @@ END
         [[ $output =~ ' 1 no answer <'[0-9.]+'>(in_nif)' ]]
     }
     until_true 60 said
+    narrow() {
+        run script -qec "stty cols 16; timeout 60 '$ETRACE_BIN' stacks --once -n '$NODE'" /dev/null
+        [[ $output == *' 1 no answer'* ]]
+    }
+    until_true 60 narrow
+    [[ $output != *'no answer <'* ]] || fail "$output"
     [[ $stderr == *'1 process did not answer in time: a long NIF or garbage collection keeps it busy'* ]]
     sampled() {
         stacks --for 2s --json

@@ -852,6 +852,19 @@ left_without_one() {
     terminal_end
 }
 
+# The second name is the same node, so it gets no place of its own, as a node of a cluster that cannot be reached.
+@test "commands for several nodes leave out a node that has no session" {
+    NODES=()
+    node_start twice
+    local other=${NODES[0]/@127.0.0.1/@localhost} command
+    for command in 'ls lists:seq/2' 'ps --json --once' 'top --json --for 1s lists:seq/2' 'sessions' 'sessions --json'; do
+        # shellcheck disable=SC2086
+        run --separate-stderr timeout 60 "$ETRACE_BIN" ${command%% *} -n "${NODES[0]}" -n "$other" ${command#"${command%% *}"}
+        assert_success
+        refute_regex "$output$stderr" '\(null\)|"node":null|not traced'
+    done
+}
+
 @test "ls accepts --cluster, and commands for a single node refuse it" {
     NODES=()
     node_start a
