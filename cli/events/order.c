@@ -29,6 +29,7 @@ struct strand {
     /* taken: number of batches that the merge got. freed: batches up to this number do not wait for other nodes. */
     uint64_t taken, freed;
     enum state state;
+    bool anew;             /* ORDER_ANEW was returned for the next batch */
     bool expected, loaded; /* expected: more input may come; loaded: the merge has unread input */
     struct event head;     /* the node's next event, if has_head is true */
     bool has_head;
@@ -266,6 +267,7 @@ static bool take_batch(struct strand *s, struct str bytes, struct err *e)
     if (s->state != STATE_OPEN)
         s->key = s->passed = INT64_MIN;
     s->state = STATE_OPEN;
+    s->anew = false;
     return s->loaded;
 }
 
@@ -322,6 +324,14 @@ static bool must_close(const struct order *o, const struct strand *s)
     if (s->first || o->borrowed.len)
         return merge_begins_anew(s->merge, s->first ? (struct str){s->first->bytes, s->first->len} : o->borrowed);
     return o->ending;
+}
+
+/* Returns true, once, before the first batch of a new run of the node. */
+static bool begins_anew(const struct order *o, const struct strand *s)
+{
+    if (s->state != STATE_CLOSED || s->anew || (s->first ? s->first->note : !o->borrowed.len))
+        return false;
+    return merge_begins_anew(s->merge, s->first ? (struct str){s->first->bytes, s->first->len} : o->borrowed);
 }
 
 /* ---- checkpoints ---- */
@@ -543,7 +553,7 @@ static bool give_greeting(struct order *o, struct event **ret, unsigned *ret_nod
     return true;
 }
 
-enum fetched { FETCH_HEAD, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
+enum fetched { FETCH_HEAD, FETCH_ENDED, FETCH_ANEW, FETCH_DRY, FETCH_BAD };
 
 static enum fetched fetch_head(struct order *o, struct strand *s, struct err *e)
 {
@@ -574,13 +584,16 @@ static enum fetched fetch_head(struct order *o, struct strand *s, struct err *e)
             if (s->state == STATE_CLOSING) {
                 s->state = STATE_CLOSED;
                 s->passed = INT64_MIN;
-                return FETCH_ANEW;
+                return FETCH_ENDED;
             }
         }
         if (unlikely(s->wanted))
             save_strand(s);
         if (must_close(o, s)) {
             close_strand(s);
+        } else if (begins_anew(o, s)) {
+            s->anew = true;
+            return FETCH_ANEW;
         } else if (s->first) {
             take_item(o, s);
             if (s->item->note ? take_note(s, s->item) : !take_batch(s, (struct str){s->item->bytes, s->item->len}, e))
@@ -631,6 +644,9 @@ enum order_got order_next(struct order *o, struct event **ret, unsigned *ret_nod
             case FETCH_HEAD:
                 s->has_head = true;
                 break;
+            case FETCH_ENDED:
+                *ret_node = (unsigned)i;
+                return ORDER_ENDED;
             case FETCH_ANEW:
                 *ret_node = (unsigned)i;
                 return ORDER_ANEW;

@@ -45,7 +45,8 @@ void order_tell_passed(struct order *o, int64_t until);
 
 enum order_got {
     ORDER_EVENT,
-    ORDER_ANEW, /* node *ret_node ended or restarts, so its open calls will never get a result */
+    ORDER_ENDED, /* no event of node *ret_node comes before a new run of the node; or the input ends (order_end()) */
+    ORDER_ANEW,  /* node *ret_node begins a new run */
     ORDER_DRY,
     ORDER_BAD,
 };

@@ -215,7 +215,12 @@ static uint32_t message_match_place(struct message_match *l)
 
 void message_match_sent(struct message_match *l, const struct event *e, uint64_t tag)
 {
-    struct letter t = {.from = e->who->id, .node = e->node->index, .tag = tag, .number = l->sent, .open = true};
+    struct letter t = {.from = e->who->id,
+                       .node = e->node->index,
+                       .shift_ns = e->shift_ns,
+                       .tag = tag,
+                       .number = l->sent,
+                       .open = true};
     struct beginning b;
 
     read_beginning(e, &b);
@@ -245,7 +250,7 @@ struct receipt {
 
 static bool letter_fits(const struct letter *t, const struct receipt *r)
 {
-    if (t->node != r->event->node->index || (r->from && t->from != r->from))
+    if (t->node != r->event->node->index || t->shift_ns != r->event->shift_ns || (r->from && t->from != r->from))
         return false;
     if (t->to)
         return t->to == r->event->who->id;

@@ -26,6 +26,7 @@ struct letter {
     uint64_t from, to; /* the sender; the receiver, or 0 if the message was sent to a name or an alias */
     uint64_t tag;      /* opaque value from the caller */
     uint64_t number;   /* counts the sent messages */
+    int64_t shift_ns;  /* event.shift_ns: a message of another run of the node does not match */
     unsigned node;
     uint32_t hash; /* hash of the beginning of the message */
     uint32_t name; /* hash of the name that the message was sent to; valid if `named` */

@@ -598,6 +598,19 @@ void pairing_forget(struct pairing *c, int node)
             forget_process(c, i);
 }
 
+void pairing_begin_run(struct pairing *c, int node)
+{
+    size_t kept = 0;
+
+    pairing_forget(c, node);
+    for (size_t i = 0; i < c->nended; i++)
+        if (c->ended[i].node != (uint32_t)node)
+            c->ended[kept++] = c->ended[i];
+        else
+            free((void *)c->ended[i].module.at);
+    c->nended = kept;
+}
+
 void pairing_resume(struct pairing *c, const struct event_node *node)
 {
     c->epochs[node->index]++;

@@ -100,6 +100,8 @@ void pairing_each_open(const struct pairing *c, unsigned node, void (*show)(void
 
 /* Forgets the open calls of a restarted node, or of all nodes with -1, and counts them as incomplete. */
 void pairing_forget(struct pairing *c, int node);
+/* The same for a node that begins a new run. Its loops (pairing_end()) are forgotten, too. */
+void pairing_begin_run(struct pairing *c, int node);
 
 /* Notes that the node traces calls again after a pause, in which results of open calls were not traced. */
 void pairing_resume(struct pairing *c, const struct event_node *node);

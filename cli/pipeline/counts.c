@@ -33,8 +33,29 @@ void counts_one_rate(uint64_t lost[static ETW_LOSSES])
 
 /* ---- single events ---- */
 
+/* Notes that calls of functions have no event from now on. Their number follows in a later notice. */
+static void note_untold(struct counts *c, const struct event *e, bool begins)
+{
+    c->totals.untraced.any = true;
+    c->hidden[e->node->index].untold = begins;
+}
+
+void counts_begin_run(struct counts *c, unsigned node)
+{
+    struct hidden *h = node < c->nnodes ? &c->hidden[node] : NULL;
+
+    if (!h)
+        return;
+    h->unknown |= h->untold; /* the run before ended without that number */
+    h->untold = false;
+}
+
 void counts_outside(struct counts *c, const struct event *e)
 {
+    struct notice_overhead overhead;
+
+    if (notice_overhead(e, &overhead) && overhead.functions) /* the number of the later notice is not about this part */
+        note_untold(c, e, true);
     if (event_is_traced(e))
         counts_hide(c, e);
     else if (e->tally)
@@ -65,8 +86,7 @@ static void note_budget(struct counts *c, const struct event *e, const struct no
 {
     struct totals_untraced *u = &c->totals.untraced;
 
-    u->any = true;
-    c->hidden[e->node->index].untold = o->functions;
+    note_untold(c, e, o->functions);
     if (o->functions)
         return;
     c->hidden[e->node->index].unknown |= o->untraced < 0;

@@ -49,6 +49,7 @@ static inline void counts_show(struct counts *c, const struct event *e)
         c->units++;
 }
 
+void counts_begin_run(struct counts *c, unsigned node);       /* the node begins a new run */
 void counts_outside(struct counts *c, const struct event *e); /* counts an event outside of the window as filtered */
 /* Adds the counts that an event of etrace's own, such as a tally or a notice, reports. */
 void counts_own_event(struct counts *c, struct funs *funs, const struct event *e);

@@ -349,10 +349,18 @@ static void note_times(struct pipeline *p)
     rejections_add_times(&p->rejections, p->o.wheres, p->o.nwheres, &p->times);
 }
 
+/* Applies what a notice says about all later events. */
+static void note_lasting(struct pipeline *p, const struct event *e)
+{
+    struct mfa m;
+
+    if (notice_endless(e, &m))
+        pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
+}
+
 static void pipeline_own_event(struct pipeline *p, struct event *e)
 {
     struct notice_times times;
-    struct mfa m;
     int64_t from, us;
 
     if (e->lost) {
@@ -367,8 +375,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
         p->times.least_ns = MIN(p->times.least_ns, times.least_ns);
         p->times.most_ns = MAX(p->times.most_ns, times.most_ns);
     }
-    if (notice_endless(e, &m))
-        pairing_end(p->calls, (int)e->node->index, m.module, m.function, m.arity);
+    note_lasting(p, e);
     if (event_is_resumed(e))
         pairing_resume(p->calls, e->node);
     if (e->kind == ETW_HELLO && p->o.attached)
@@ -563,6 +570,7 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
             ev->number = p->number += event_is_traced(ev);
             if (unlikely(!window_is_open(&p->window)) && !window_takes(&p->window, ev)) {
                 counts_outside(&p->counts, ev);
+                note_lasting(p, ev);
             } else if (likely(event_is_traced(ev))) {
                 take_traced(p, ev);
             } else {
@@ -570,10 +578,16 @@ static bool pipeline_drain(struct pipeline *p, struct err *e)
                 pipeline_own_event(p, ev);
             }
             break;
+        case ORDER_ENDED:
+            if (p->run == RUN_DRAINING) /* the run goes on with other specs */
+                break;
+            note_open(p, node);
+            pairing_forget(p->calls, (int)node);
+            break;
         case ORDER_ANEW:
             note_open(p, node);
-            if (p->run != RUN_DRAINING)
-                pairing_forget(p->calls, (int)node);
+            pairing_begin_run(p->calls, (int)node);
+            counts_begin_run(&p->counts, node);
             break;
         case ORDER_DRY:
             tell_passed(p);

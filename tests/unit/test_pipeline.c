@@ -350,6 +350,61 @@ static void test_old_overhead(void)
     fw_release(&w);
 }
 
+static void two_runs_specs(struct pt *t, const char *text)
+{
+    struct buf specs = {0};
+    struct err e;
+
+    recfile_spec_add(&specs, "expr", (struct str){text, strlen(text)});
+    t->status = pipeline_item(t->p, &(struct source_item){SOURCE_SPECS, 0, buf_view(&specs), 0}, &e);
+    buf_release(&specs);
+}
+
+static void two_runs_batch(struct pt *t, struct fw *w, unsigned at, uint32_t flags)
+{
+    pt_feed(t, 0, fw_batch(w, at, at, at, flags));
+}
+
+/*
+ * A recording with two runs of a node, whose requests differ. In the first run m:outer/1 stays open, m:loop/1 is
+ * endless. Nothing of that holds in the second run.
+ */
+static void two_runs(void)
+{
+    struct fw w = {0};
+    struct pt t = {0};
+
+    pt_open(&t, (const char *const[]){"folded", "text", NULL}, &utc, (struct pipeline_options){0});
+    two_runs_specs(&t, "m:_/1 -> return");
+    fw_begin(&w);
+    fw_hello(&w, 1, "a@h");
+    fw_ring(&w, 1);
+    fw_call(&w, 1000, PID(84), "m", "outer", 1), fw_int(&w, 1), fw_frame_end(&w);
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_NOTICE, 1001, 0), fw_atom(&w, "endless"), fw_tuple(&w, 3);
+    fw_atom(&w, "m"), fw_atom(&w, "loop"), fw_int(&w, 1), fw_frame_end(&w);
+    two_runs_batch(&t, &w, 2000, 0);
+    two_runs_specs(&t, "m:_/1 -> return, caller"); /* in the same run */
+    two_runs_batch(&t, &w, 2500, 0);
+    two_runs_specs(&t, "m:_/1 -> return, stack");
+    two_runs_batch(&t, &w, 3000, ETW_BATCH_LAST);
+    fw_release(&w);
+    w = (struct fw){0};
+    fw_begin(&w);
+    fw_hello(&w, 1, "a@h");
+    fw_ring(&w, 1);
+    fw_call(&w, 1000, PID(84), "m", "loop", 1), fw_int(&w, 1), fw_frame_end(&w);
+    fw_return(&w, 2000, PID(84), "m", "loop", 1), fw_int(&w, 2), fw_frame_end(&w);
+    two_runs_batch(&t, &w, 3000, ETW_BATCH_LAST);
+    pt_close(&t);
+    buf_cstr(&t.out[0]), buf_cstr(&t.out[1]);
+    ok(!strstr(t.out[0].data, "outer/1;") && strstr(t.out[0].data, "m:loop/1 1"),
+       "a call of the next run is in no call of the one before");
+    ok(strstr(t.out[1].data, "return m:loop/1 = 2 1us") != NULL, "what looped before returns in the next run");
+    pt_free(&t);
+    fw_release(&w);
+}
+
 int main(void)
 {
     struct fw w = {0};
@@ -419,5 +474,6 @@ int main(void)
     very_many_calls();
     malformed_rows();
     test_old_overhead();
+    two_runs();
     return tap_end();
 }
