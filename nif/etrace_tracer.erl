@@ -304,6 +304,7 @@ start({Client, So, Hash, Nonce, Options, Janitors = [Janitor | _]}) ->
     process_flag(trap_exit, true), % the client links itself to us
     Lease = lease_in(?LEASE),
     has_sessions() orelse refuse(Client, no_sessions),
+    look_apart(), % other etraces learn only later that we exist
     Rings = memory_rings(),
     is_map(Rings) orelse refuse(Client, Rings),
     S = #s{client = Client, node = Node, janitors = Janitors, lease = Lease, heard = now_ms(), options = maps:merge(Rings, Options)},
@@ -343,7 +344,7 @@ has_sessions() ->
     end.
 
 tracer(S = #s{why = ok, options = O}) ->
-    case open({maps:get(buffer, O), maps:get(count, O, 64), maps:get(size, O, 1024),
+    case open({maps:get(buffer, O), maps:get(count, O, memory_threads()), maps:get(size, O, 1024),
             maps:get(depth, O, 16), maps:get(items, O, 1024), maps:get(limit, O, 0), maps:get(rate, O, 0),
             [get(cookie) | maps:get(redact, O, [])], maps:get(most, O)}) of
         {ok, State} ->
@@ -867,6 +868,7 @@ help(What, Function, Argument, S = #s{helper = none}) ->
     S#s{helper = {Ref, What}}.
 
 worker(Owner) ->
+    look_apart(),
     monitor(process, Owner),
     put(owner, Owner),
     worker_loop(Owner).

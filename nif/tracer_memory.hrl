@@ -75,14 +75,19 @@ memory_used() ->
 %% node, too, by the messages that wait for it, so the trace is rejected: returns {memory_left, megabytes}.
 %%
 %% A ring grows when it is full, so that no event is lost during a second in which the owner or the client hardly runs.
-%% The grown rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all 64 rings at
-%% most a third.
+%% The grown rings of all schedulers take at most a sixteenth of the free memory, and the mapping of all rings at most a
+%% third.
 memory_rings() ->
     case memory_left(memory_used()) of
         Left when Left < ?MEMORY_TIGHT -> {memory_left, max(0, Left) bsr 20};
         Left when Left < ?MEMORY_PLENTY -> #{buffer => 1048576, most => 0};
-        Left -> #{buffer => 2097152, most => memory_power(min(Left div 192, Left div 16 div erlang:system_info(schedulers)), 16777216)}
+        Left -> #{buffer => 2097152, most => memory_power(min(Left div (3 * memory_threads()), Left div 16 div erlang:system_info(schedulers)), 16777216)}
     end.
+
+%% Returns the number of rings: one for each thread that may have events, at most LANES_MAX (lane.h).
+memory_threads() ->
+    Schedulers = lists:sum([erlang:system_info(Which) || Which <- [schedulers, dirty_cpu_schedulers, dirty_io_schedulers]]),
+    min(256, max(64, Schedulers + 8)). % a few threads of drivers and NIFs
 
 memory_power(Room, Size) when Size > Room, Size > 2097152 -> memory_power(Room, Size div 2);
 memory_power(_, Size) -> Size.

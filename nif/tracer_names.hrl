@@ -80,6 +80,7 @@ names_start(Key) ->
     Namer.
 
 names({Owner, Key, Cookie}) ->
+    look_apart(),
     cookie_is(Cookie),
     monitor(process, Owner),
     names_loop(Owner, Key).

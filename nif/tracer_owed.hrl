@@ -117,6 +117,7 @@ fb_answered(Pid, MFA, Answer, S = #s{fb = Fb = #fb{owed = Owed}}) ->
 %% ---- in the asker -------------------------------------------------------------------------------------------------
 
 asker(Owner) ->
+    look_apart(),
     monitor(process, Owner),
     asker_loop(Owner, none, #{}).
 
@@ -147,17 +148,18 @@ owed_ask(Owner, Watched, Samples) -> owed_ask(Owner, Watched, questions, [], Sam
 %% Answers the open questions. Each look at a stack waits until its process is scheduled; new questions may open during
 %% that time. Functions with an earlier look come first: a second look may show recursion, and that answers the
 %% questions about the same function in all other processes.
-owed_ask(Owner, Watched = {State, _, _}, Which, Left, Samples) ->
-    try owing(State, Which) of
-        New ->
-            {Second, First} = lists:partition(fun(Question) -> is_map_key(Question, Samples) end, New),
-            case Second ++ Left ++ First of
-                [] -> Samples;
-                [Question | Rest] ->
-                    owed_ask(Owner, Watched, questions, Rest, owed_asked(Owner, Watched, Question, Samples))
-            end
-    catch
-        error:badarg -> Samples % the session has ended
+owed_ask(Owner, Watched, Which, Left, Samples) ->
+    case try owed_next(Owner, Watched, Which, Left, Samples) catch error:badarg -> Samples end of % the session has ended
+        {Rest, Now} -> owed_ask(Owner, Watched, questions, Rest, Now);
+        Now -> Now
+    end.
+
+%% Answers one question. Returns {the questions that are left, Samples}, or Samples if there is no question.
+owed_next(Owner, Watched = {State, _, _}, Which, Left, Samples) ->
+    {Second, First} = lists:partition(fun(Question) -> is_map_key(Question, Samples) end, owing(State, Which)),
+    case Second ++ Left ++ First of
+        [] -> Samples;
+        [Question | Rest] -> {Rest, owed_asked(Owner, Watched, Question, Samples)}
     end.
 
 owed_asked(Owner, Watched = {State, _, _}, Question, Samples) ->

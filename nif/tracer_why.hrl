@@ -489,9 +489,14 @@ why_name(P, How) ->
 %% Calls a fun in a helper. Returns {ok, Result}; failed if the fun raises an error; silent if the helper does not
 %% answer in time. The node does not log such errors.
 why_ask(Fun, {_, Patience}) ->
-    {Helper, Ref} = spawn_opt(fun() -> exit(try {answer, Fun()} catch error:_ -> failed end) end, [monitor, {priority, high} | bounds(4)]),
+    Worker = self(),
+    Tag = make_ref(),
+    {Helper, Ref} = spawn_opt(fun() -> look_apart(), try Worker ! {Tag, Fun()} catch error:_ -> failed end end,
+        [monitor, {priority, high} | bounds(4)]),
     receive
-        {'DOWN', Ref, _, _, {answer, Answer}} -> {ok, Answer};
+        {Tag, Answer} ->
+            demonitor(Ref, [flush]),
+            {ok, Answer};
         {'DOWN', Ref, _, _, _} -> failed
     after Patience ->
         exit(Helper, kill),

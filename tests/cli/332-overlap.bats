@@ -267,3 +267,15 @@ call two c "
     assert_success
     assert_equal "$(story)" 'one(1) -> 1;one(60) -> 60;'
 }
+
+@test "what etrace ps and why find out is in no trace of another etrace" {
+    trace --json @exit 'send(_, _)'
+    run -0 timeout 60 "$ETRACE_BIN" why -n "$NODE" w
+    run -0 timeout 60 "$ETRACE_BIN" ps -n "$NODE" --once
+    on_node 'exit(spawn(fun() -> receive stop -> ok end end), the_end)'
+    until_true 30 grep -q the_end "$OUT"
+    trace_end
+    assert_success
+    run grep -E 'answer|looked|current_stacktrace' "$OUT"
+    assert_output ''
+}

@@ -95,6 +95,19 @@ hog='register(hog, spawn(fun() -> G = fun G() -> receive {take, Free, File} ->
     assert_clean --atoms 300 "$BEFORE" "$NODE"
 }
 
+@test "a node with more than 64 schedulers has a buffer for each" {
+    node_start threads +S 80:80
+    on_node 'register(many, spawn(fun() ->
+        Ps = [spawn_opt(fun Loop() -> work:one(I), timer:sleep(20), Loop() end, [link, {scheduler, I}]) || I <- lists:seq(1, 80)],
+        receive stop -> [exit(P, kill) || P <- Ps] end end))'
+    trace --json --for 2s 'work:one/1 -> return'
+    trace_wait
+    assert_success
+    assert_equal "$(tail -n 1 "$OUT" | jq -c .lost)" '{}'
+    assert_equal "$(jq -r 'select(.type == "return") | .value' "$OUT" | sort -un | wc -l)" 80
+    node_stop "$NODE"
+}
+
 @test "one trace can have 4096 expressions" {
     local many
     mapfile -t many < <(yes work:one/1 | head -n 4096)
