@@ -226,7 +226,8 @@ static ERL_NIF_TERM owed_answered(ErlNifEnv *env, ERL_NIF_TERM process, const st
         owed_forget(process);
     } else if (answer == enif_make_atom(env, "endless")) {
         owed_halt(process, f);
-        owed_end(f);
+        if (!owed_end(f))
+            owed_answer(process, f, UINT32_MAX, true); /* its frames stay, but it goes on */
         gate_change(0, RULE_ENDLESS);
     } else {
         return enif_make_badarg(env);

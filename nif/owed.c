@@ -42,11 +42,13 @@ static struct halted {
     _Atomic uint32_t returns;  /* slot->returns at the last call of the function */
 } halted[HALTED];
 static _Atomic uint32_t crowd; /* questions without an answer at the last scan */
+/* A hash table; owed_end() adds entries, and only owed_begin() removes them. */
 static struct ended {
     struct stack_function function;
+    _Atomic bool used;
     _Atomic bool released; /* the worker has stopped tracing the results of the function */
-} ended[OWED_ENDLESS];
-static _Atomic uint32_t ended_count;
+} ended[2 * OWED_ENDLESS];
+static uint32_t ended_count;
 static stack_alive_fn *is_alive;
 
 static uint64_t hash_function(const struct stack_function *f)
@@ -156,16 +158,27 @@ void owed_begin(stack_alive_fn *alive)
     owed_clear();
     for (unsigned i = 0; i < KNOWN; i++)
         store_relaxed(&known[i], 0);
-    atomic_store(&ended_count, 0);
+    ended_count = 0;
+    for (unsigned i = 0; i < 2 * OWED_ENDLESS; i++)
+        atomic_store_explicit(&ended[i].used, false, memory_order_relaxed);
+}
+
+/* Returns the entry of the function, or the free entry for it. The table is never more than half full. */
+static struct ended *ended_place(const struct stack_function *f, bool *ret_used)
+{
+    for (uint64_t at = hash_function(f) >> 32;; at++) {
+        struct ended *e = &ended[at % (2 * OWED_ENDLESS)];
+        *ret_used = atomic_load_explicit(&e->used, memory_order_acquire);
+        if (!*ret_used || stack_same(&e->function, f))
+            return e;
+    }
 }
 
 static struct ended *find_ended(const struct stack_function *f)
 {
-    uint32_t n = atomic_load_explicit(&ended_count, memory_order_acquire);
-    for (uint32_t i = 0; i < n; i++)
-        if (stack_same(&ended[i].function, f))
-            return &ended[i];
-    return NULL;
+    bool used;
+    struct ended *e = ended_place(f, &used);
+    return used ? e : NULL;
 }
 
 static struct halted *halt_of(uint64_t process, const struct stack_function *f)
@@ -446,9 +459,8 @@ bool owed_is_halting(void)
 
 void owed_release(const struct stack_function *f)
 {
-    uint32_t n = atomic_load(&ended_count);
-    for (uint32_t i = 0; i < n; i++)
-        if (!f || stack_same(&ended[i].function, f))
+    for (unsigned i = 0; i < 2 * OWED_ENDLESS; i++)
+        if (atomic_load(&ended[i].used) && (!f || stack_same(&ended[i].function, f)))
             atomic_store(&ended[i].released, true);
     for (unsigned i = 0; i < HALTED; i++) {
         uint64_t process = atomic_load_explicit(&halted[i].process, memory_order_acquire);
@@ -497,14 +509,16 @@ bool owed_pause(uint64_t process, const struct stack_function *f, uint64_t ticks
 
 bool owed_end(const struct stack_function *f)
 {
-    uint32_t n = atomic_load(&ended_count);
-    if (owed_ended(f))
+    bool used;
+    struct ended *e = ended_place(f, &used);
+    if (used)
         return true;
-    if (n == OWED_ENDLESS)
+    if (ended_count == OWED_ENDLESS)
         return false;
-    ended[n].function = *f;
-    atomic_store(&ended[n].released, false);
-    atomic_store_explicit(&ended_count, n + 1, memory_order_release);
+    ended_count++;
+    e->function = *f;
+    atomic_store(&e->released, false);
+    atomic_store_explicit(&e->used, true, memory_order_release);
     return true;
 }
 

@@ -30,7 +30,7 @@
 #define OWED_FRAMES 96        /* pending results of a function at which no call passes after the answer "it loops" */
 #define OWED_REJECTS 7        /* calls of a halted process that are rejected for each call that passes */
 #define OWED_REJECTED 1000000 /* rejected calls of a process at which call tracing stops */
-#define OWED_ENDLESS 64       /* functions that call themselves in loops */
+#define OWED_ENDLESS 1024     /* functions that call themselves in loops */
 
 enum owed { OWED_FINE, OWED_ASKS, OWED_WAITS, OWED_STUCK };
 
@@ -113,8 +113,8 @@ enum owed owed_halts(uint64_t process);
 bool owed_is_halted(uint64_t process); /* returns true if the caller should make the process yield after a call */
 
 /*
- * Notes that a function is endless, so that its calls owe no results. Returns false if the table is full; owed_more()
- * then goes on to count the calls and to open questions.
+ * Notes that a function is endless, so that its calls owe no results. Returns false if the table is full; the caller
+ * must then answer the question of each process that loops, or the process stays halted.
  */
 bool owed_end(const struct stack_function *f);
 bool owed_ended(const struct stack_function *f); /* returns true if owed_end() has noted the function */

@@ -109,5 +109,23 @@ int main(void)
     owed_end(&loop);
     owed_clear();
     ok(exhaust(LOOPER) == CALLS && !owed_is_halted(LOOPER), "a new session does not wait for a worker that was killed");
+
+    /* Beyond what the table can hold, the caller answers the questions. */
+    owed_begin(lives);
+    struct stack_function f = {.module = 11, .arity = 1};
+    unsigned noted = 0, known = 0;
+    while (noted < 5000 && (f.name = 1000 + 64 * noted, owed_end(&f)))
+        noted++;
+    for (unsigned i = 0; i < noted; i++) {
+        f.name = 1000 + 64 * i;
+        known += owed_ended(&f);
+    }
+    ok(noted >= 1000 && noted < 5000 && known == noted && !owed_ended(&loop), "a thousand functions may loop");
+    for (unsigned i = 0; i < CALLS && !owed_is_halted(LOOPER); i++)
+        turn(LOOPER);
+    owed_halt(LOOPER, &loop);
+    if (!owed_end(&loop))
+        owed_answer(LOOPER, &loop, UINT32_MAX, true);
+    ok(passes(LOOPER) == CALLS && exhaust(LOOPER) == CALLS, "a process in one more loop goes on");
     return tap_end();
 }
