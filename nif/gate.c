@@ -98,11 +98,23 @@ void gate_exclude(const uint64_t *words, unsigned count)
     atomic_store(&session.excluded, table);
 }
 
+/*
+ * Returns the number of windows from one tick to another. If the counter has gone back by more than a window
+ * (tick_watch()), returns 1, so that a trace without tokens goes on.
+ */
+static int64_t windows_between(uint64_t from, uint64_t to, uint64_t window_ticks)
+{
+    const int64_t passed = (int64_t)(to - from), window = (int64_t)window_ticks;
+    if (__builtin_expect(-window < passed && passed < window, 1))
+        return 0; /* without a division */
+    return passed < 0 ? 1 : passed / window;
+}
+
 bool gate_rate_allows(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
     return atomic_load_explicit(&session.left, memory_order_relaxed) > 0 ||
-           (int64_t)(tick - begin) >= (int64_t)session.window_ticks;
+           windows_between(begin, tick, session.window_ticks);
 }
 
 /*
@@ -125,13 +137,13 @@ static void share_more(int64_t left, int64_t windows)
 static ONCE void refill_rate(uint64_t tick)
 {
     uint64_t begin = atomic_load_explicit(&session.window, memory_order_relaxed);
-    int64_t passed = (int64_t)(tick - begin);
+    int64_t windows = windows_between(begin, tick, session.window_ticks);
     /*
      * The thread that sets session.window refills the bucket. Tokens that other threads take during the refill may not
      * be counted.
      */
-    if (passed >= (int64_t)session.window_ticks && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
-        int64_t windows = passed / (int64_t)session.window_ticks, left = atomic_load(&session.left);
+    if (windows && atomic_compare_exchange_strong(&session.window, &begin, tick)) {
+        int64_t left = atomic_load(&session.left);
         share_more(left, windows);
         left += session.quota * (windows < WINDOWS_MOST ? windows : WINDOWS_MOST);
         atomic_store(&session.left, left < session.bucket ? left : session.bucket);
@@ -187,8 +199,8 @@ void gate_budget(uint32_t calls, bool changes)
 static bool refill_budget(void)
 {
     uint64_t tick = tick_now(), before = atomic_load_explicit(&session.budget_at, memory_order_relaxed);
-    int64_t windows = (int64_t)(tick - before) / (int64_t)session.budget_ticks;
-    if (windows <= 0 || !atomic_compare_exchange_strong(&session.budget_at, &before, tick))
+    int64_t windows = windows_between(before, tick, session.budget_ticks);
+    if (!windows || !atomic_compare_exchange_strong(&session.budget_at, &before, tick))
         return false;
     int64_t more = windows < BUDGET_WINDOWS ? windows * session.budget_quota : session.budget_most;
     atomic_store(&session.budget_left, more);

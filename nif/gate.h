@@ -89,8 +89,8 @@ enum gate_state {
 #define RULE_GIVEN(rule) ((uint32_t)(rule) << RULE_GIVEN_SHIFT)
 #define RULE_GIVEN_SHIFT 26
 
-#define EXCLUDED_MAX 128
-#define EXCLUDED_SLOTS 256
+#define EXCLUDED_MAX 1024
+#define EXCLUDED_SLOTS 2048
 
 #define LABELS_MAX 16
 

@@ -36,10 +36,12 @@ struct tick_moment tick_moment(uint64_t (*clock)(void))
 void tick_watch(struct tick_moment *m)
 {
     static struct tick_moment last;
+    const uint64_t passed = m->ns > last.ns ? (m->ns - last.ns) / 1000000 * per_ms : 0, expected = last.tick + passed;
     if (m->tick < last.tick) {
-        const uint64_t more = last.tick - m->tick + (m->ns > last.ns ? (m->ns - last.ns) / 1000000 * per_ms : 0);
-        atomic_fetch_add_explicit(&tick_ahead, more, memory_order_relaxed);
-        m->tick += more;
+        atomic_fetch_add_explicit(&tick_ahead, expected - m->tick, memory_order_relaxed);
+        m->tick = expected;
+    } else if (last.tick && m->tick - last.tick > passed + passed / 4 + 1000 * per_ms) {
+        start.tick += m->tick - expected; /* it went ahead, which only disturbs its speed */
     }
     last = *m;
 }
@@ -109,6 +111,8 @@ uint64_t tick_per_ms(void)
     do
         now = tick_moment(tick_ns);
     while (now.ns - start.ns < 1000000);
+    if (now.tick <= start.tick) /* the counter has gone back since the last tick_watch() */
+        return per_ms;
     /* Long after the load the product would overflow. After 1,000 seconds the lower precision is sufficient. */
     uint64_t us = (now.ns - start.ns) / 1000, ticks = now.tick - start.tick;
     per_ms = us < 1000000000u ? ticks * 1000 / us : ticks / (us / 1000);

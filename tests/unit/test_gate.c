@@ -110,6 +110,32 @@ static void test_rate(void)
     is_number(cut, 0, "and all their events");
 }
 
+/* The bucket is empty, and the counter has gone back. */
+static void test_back(void)
+{
+    gate_begin(0, 1000, tick_per_ms());
+    const uint64_t now = tick_now(), back = now - 3600 * 1000 * tick_per_ms();
+    while (gate_rate_allows(now))
+        atomic_fetch_sub(&session.left, 100);
+    ok(!gate_rate_allows(now - tick_per_ms()), "no token comes because two processors' counters differ a little");
+    ok(gate_rate_allows(back), "the rate goes on from where the counter is");
+}
+
+/* More own processes than several etraces have. */
+static void test_excluded(void)
+{
+    uint64_t words[EXCLUDED_MAX];
+    unsigned found = 0;
+
+    for (unsigned i = 0; i < EXCLUDED_MAX; i++)
+        words[i] = (i + 1) * UINT64_C(16) + 3;
+    gate_exclude(words, EXCLUDED_MAX);
+    for (unsigned i = 0; i < EXCLUDED_MAX; i++)
+        found += gate_excludes(words[i]);
+    ok(found >= 1000 && !gate_excludes((EXCLUDED_MAX + 7) * UINT64_C(16) + 3), "a thousand processes are never traced");
+    gate_exclude(words, 0);
+}
+
 static bool is_bound(enum gate_route route, uint32_t rules)
 {
     gate_change(RULE_ROUTE, route);
@@ -145,6 +171,8 @@ int main(void)
     test_room(GATE_FIRST);
     test_many();
     test_rate();
+    test_back();
+    test_excluded();
     test_routes();
     return tap_end();
 }
