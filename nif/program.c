@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "program.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "encode.h"
@@ -111,12 +112,26 @@ static bool get_name(ErlNifEnv *env, struct step *s, ERL_NIF_TERM *term)
     return true;
 }
 
+/* Returns an older program with the same steps, or NULL. */
+static struct program *find_same(const struct program *p)
+{
+    for (struct program *old = newest; old; old = old->older) {
+        unsigned i = 0;
+        while (old->count == p->count && i < p->count &&
+               memcmp(&old->steps[i], &p->steps[i], offsetof(struct step, term)) == 0 &&
+               enif_is_identical(old->steps[i].term, p->steps[i].term))
+            i++;
+        if (old->count == p->count && i == p->count)
+            return old;
+    }
+    return NULL;
+}
+
 struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
 {
     unsigned count, at = 0;
     ERL_NIF_TERM t, term;
-    if (!enif_get_list_length(env, steps, &count) || count == 0 || count > ETW_PROGRAM_STEPS ||
-        programs >= PROGRAMS_MOST)
+    if (!enif_get_list_length(env, steps, &count) || count == 0 || count > ETW_PROGRAM_STEPS)
         return NULL;
     struct program *p = enif_alloc(sizeof *p + count * sizeof *p->steps);
     if (!p)
@@ -131,6 +146,11 @@ struct program *program_new(ErlNifEnv *env, ERL_NIF_TERM steps, bool named)
         }
         s->term = enif_make_copy(p->env, term);
         s->is_word = enif_is_atom(env, s->term) || s->term == imm_nil || (imm_known && imm_is_small(s->term));
+    }
+    struct program *same = find_same(p);
+    if (same || programs >= PROGRAMS_MOST) {
+        free_program(p);
+        return same;
     }
     newest = p;
     programs++;

@@ -23,17 +23,17 @@ record_do({Patterns, Name}) ->
 
 %% Returns {Forms, [{Name, where its fields begin}]} or none.
 records(M) ->
-    try forms(M) of
-        Forms ->
-            Behind = fun(Marks) ->
-                lists:flatmap(fun({At, Length}) -> record_at(Forms, At + Length) end, binary:matches(Forms, Marks))
-            end,
-            Native = [{Name, native} || {Name, _} <- Behind([<<119, 13, "native_record", 104, 2>>])],
-            Records = Behind([<<119, 6, "record", 104, 2>>, <<100, 0, 6, "record", 104, 2>>]) ++ Native,
-            case Records =:= [] andalso binary:match(Forms, <<"attribute">>) of
-                nomatch -> none;
-                _ -> {Forms, Records}
-            end
+    try
+        Forms = forms(M),
+        Behind = fun(Marks) ->
+            lists:flatmap(fun({At, Length}) -> record_at(Forms, At + Length) end, binary:matches(Forms, Marks))
+        end,
+        Native = [{Name, native} || {Name, _} <- Behind([<<119, 13, "native_record", 104, 2>>])],
+        Records = Behind([<<119, 6, "record", 104, 2>>, <<100, 0, 6, "record", 104, 2>>]) ++ Native,
+        case Records =:= [] andalso binary:match(Forms, <<"attribute">>) of
+            nomatch -> none;
+            _ -> {Forms, Records}
+        end
     catch
         _:_ -> none
     end.

@@ -49,7 +49,7 @@ system(Worker, Events, {Owner, Ours = [Janitor, Second | _], Tracer, Options}) -
     try
         [ok = trace:system(Session, Event, Value) || {Event, Value} <- Events]
     catch
-        error:Why:Stack -> trace:session_destroy(Session), erlang:raise(error, Why, Stack)
+        error:Why -> trace:session_destroy(Session), exit(Why) % an error would be logged
     end,
     tell([Janitor, Second], {exit, {trace, session_destroy, [Session]}}),
     Worker ! {hears, self(), Session},

@@ -99,8 +99,8 @@ static bool read_params(struct check *k, const struct ast_probe *p, struct spec 
         }
         s->params[s->nparams++] = n->value->integer;
     }
-    if (s->nparams == 2 && s->params[0] > s->params[1]) {
-        diag(k->c, cl->head_from, cl->head_len, "Off must not be above On");
+    if (s->nparams == 2 && s->params[0] >= s->params[1]) {
+        diag(k->c, cl->head_from, cl->head_len, "Off must be below On");
         return diag_note(k->c, "@long_message_queue(Off, On)");
     }
     return true;
