@@ -39,8 +39,8 @@ struct session_options {
     uint32_t depth, items;
     uint64_t limit; /* most events in all; default no limit */
     uint64_t rate;  /* most events a second; default no limit */
-    /* Bytes of each thread's ring, a power of two (default: the node decides), and the number of rings (default: one for
-     * each scheduler of any kind and eight more, at least 64). */
+    /* Bytes of each thread's ring, a power of two (default: the node decides), and the number of rings (default: one
+     * for each scheduler of any kind and eight more, at least 64). */
     uint32_t ring_bytes, rings;
     /*
      * Flight recorder: the rings keep the last events and overwrite older ones. The node sends events only for a
