@@ -25,7 +25,7 @@
 /* An open call. `up` and `down` link the calls of its process as a stack; `older` and `newer` link all calls by age. */
 struct open_call {
     const struct fun *fun;
-    const struct spec *spec;
+    const struct spec *spec, *shown;
     int64_t mono_ns, wall_ns;
     uint64_t number;
     struct event *kept;
@@ -394,6 +394,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
         .event = o->kept,
         .fate = o->fate,
         .spec = o->spec,
+        .shown = o->shown,
         .complete = o->loss == c->torn[e->node->index] && !e->doubtful && is_sure(c, i, epoch),
     };
     c->result_kept = o->kept;
@@ -504,10 +505,12 @@ void pairing_scope(struct pairing *c, bool scoped)
     c->scoped = scoped;
 }
 
-void pairing_fate(struct pairing *c, enum call_fate fate)
+void pairing_fate(struct pairing *c, enum call_fate fate, const struct spec *shown)
 {
-    if (c->last != NONE)
-        c->open[c->last].fate = (uint8_t)fate;
+    if (c->last == NONE)
+        return;
+    c->open[c->last].fate = (uint8_t)fate;
+    c->open[c->last].shown = shown;
 }
 
 /*

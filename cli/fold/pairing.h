@@ -33,8 +33,9 @@ struct event_call {
     uint64_t number;     /* event.number of the call */
     struct event *event; /* copy of the call; NULL: not kept */
     enum call_fate fate;
-    const struct spec *spec; /* the spec of the call */
-    bool complete;           /* the pair is certain, so the result has a duration */
+    const struct spec *spec;  /* the spec of the call */
+    const struct spec *shown; /* CALL_SHOWN: the parts of the spec for which the call was shown */
+    bool complete;            /* the pair is certain, so the result has a duration */
 };
 
 struct pairing_options {
@@ -71,9 +72,10 @@ uint64_t pairing_begin(uint64_t kinds);
 void pairing_event(struct pairing *c, struct event *e);
 
 /*
- * Stores the fate of the call that pairing_event() got last. The call's result later has it in event_call.fate.
+ * Stores the fate of the call that pairing_event() got last. `shown` is the spec with which the call was shown; NULL:
+ * it was not shown. The call's result later has both in event_call.
  */
-void pairing_fate(struct pairing *c, enum call_fate fate);
+void pairing_fate(struct pairing *c, enum call_fate fate, const struct spec *shown);
 
 /*
  * Calls show() for the open calls around the event that were not shown yet, outermost first, and marks them

@@ -288,31 +288,45 @@ static const struct clause *clause_of(const struct grouping *g, const struct spe
     return i < g->n ? &g->clauses[i] : NULL;
 }
 
-/* Returns true if an earlier part of a combined spec counts in the same table: an event counts once in each table. */
-static bool counts_before(const struct grouping *g, const struct spec *s, size_t part, const struct clause *c)
+/* Returns the number of parts of a spec. A spec that is not combined is its own only part. */
+static size_t count_parts(const struct spec *s)
 {
-    for (size_t i = 0; i < part; i++) {
-        const struct clause *other = s->parts[i]->by ? clause_of(g, s->parts[i]->by) : NULL;
-        if (other && other->table == c->table)
+    return !s ? 0 : s->nparts ? s->nparts : 1;
+}
+
+/* Returns the clause of one part of a spec; NULL: the part counts nothing. */
+static const struct clause *part_clause(const struct grouping *g, const struct spec *s, size_t part)
+{
+    const struct spec *one = s->nparts ? s->parts[part] : s;
+
+    return one->by ? clause_of(g, one->by) : NULL;
+}
+
+/* Returns true if one of the first n parts of the spec counts in the table. */
+static bool counts_in(const struct grouping *g, const struct spec *s, size_t n, const struct groups *table)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct clause *c = part_clause(g, s, i);
+        if (c && c->table == table)
             return true;
     }
     return false;
 }
 
-size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows)
+size_t grouping_event(struct grouping *g, const struct event *e, const struct spec *before,
+                      const struct grouping_row **ret_rows)
 {
-    const struct spec *s = e->spec;
-    const struct clause *c;
+    const size_t n = count_parts(e->spec), nbefore = count_parts(before);
 
     g->nchanged = 0;
     *ret_rows = g->changed;
-    if (g->all)
+    if (g->all && !before)
         grouping_count(g, clause_of(g, g->all), e);
-    if (s && !s->nparts && s->by && (c = clause_of(g, s->by)))
-        grouping_count(g, c, e);
-    for (size_t i = 0; s && i < s->nparts; i++)
-        if (s->parts[i]->by && (c = clause_of(g, s->parts[i]->by)) && !counts_before(g, s, i, c))
+    for (size_t i = 0; i < n; i++) {
+        const struct clause *c = part_clause(g, e->spec, i);
+        if (c && !counts_in(g, e->spec, i, c->table) && !counts_in(g, before, nbefore, c->table))
             grouping_count(g, c, e);
+    }
     return g->nchanged;
 }
 

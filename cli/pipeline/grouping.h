@@ -31,8 +31,13 @@ struct grouping_row {
     const struct group *row;
 };
 
-/* Adds a shown event. Returns the number of rows that it changed. *ret_rows is valid until the next event. */
-size_t grouping_event(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);
+/*
+ * Adds a shown event. `before` is the spec with which the event was added before; NULL: it was not. The event counts
+ * once in each table, so it counts only in the tables that `before` does not have. Returns the number of rows that the
+ * event changed. *ret_rows is valid until the next event.
+ */
+size_t grouping_event(struct grouping *g, const struct event *e, const struct spec *before,
+                      const struct grouping_row **ret_rows);
 
 /* Adds a row that a node has counted (ETW_ROW). Returns the number of changed rows: 0 for a malformed row. */
 size_t grouping_add_row(struct grouping *g, const struct event *e, const struct grouping_row **ret_rows);

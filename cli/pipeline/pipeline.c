@@ -305,11 +305,12 @@ static void put_around(void *ctx, const struct event *call, enum call_fate was)
     pipeline_put(p, call);
 }
 
-static void group_event(struct pipeline *p, const struct event *e)
+/* Adds an event to the tables. `before`: see grouping_event(). */
+static void group_event(struct pipeline *p, const struct event *e, const struct spec *before)
 {
     const struct grouping_row *rows;
     const size_t n =
-        e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows) : grouping_event(p->grouping, e, &rows);
+        e->kind == ETW_ROW ? grouping_add_row(p->grouping, e, &rows) : grouping_event(p->grouping, e, before, &rows);
 
     for (size_t i = 0; p->o.asserts && i < n; i++)
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
@@ -322,7 +323,7 @@ static void show_event(struct pipeline *p, const struct event *e)
         pairing_around(p->calls, e, put_around, p);
     pipeline_put(p, e);
     if (!grouping_is_empty(p->grouping))
-        group_event(p, e);
+        group_event(p, e, NULL);
     if (p->o.asserts)
         asserts_event(p->o.asserts, e);
 }
@@ -331,7 +332,7 @@ static void show_call(struct pipeline *p, const struct event *e)
 {
     if (e->expects_return) {
         p->awaited++;
-        pairing_fate(p->calls, CALL_SHOWN);
+        pairing_fate(p->calls, CALL_SHOWN, e->spec);
     }
     show_event(p, e);
 }
@@ -370,7 +371,7 @@ static void pipeline_own_event(struct pipeline *p, struct event *e)
     }
     counts_own_event(&p->counts, &p->funs, e);
     if (e->kind == ETW_ROW)
-        group_event(p, e);
+        group_event(p, e, NULL);
     if (notice_times(e, &times)) {
         p->times.least_ns = MIN(p->times.least_ns, times.least_ns);
         p->times.most_ns = MAX(p->times.most_ns, times.most_ns);
@@ -396,22 +397,44 @@ static enum filter_verdict judge_event(struct pipeline *p, const struct event *e
     return p->filter ? filter_event(p->filter, e, e->spec) : FILTER_PASS;
 }
 
-/* Narrows the event's combined spec to the parts whose conditions hold or cannot be decided. */
-static void narrow_spec(struct pipeline *p, struct event *e)
+/*
+ * Narrows the event's combined spec to the parts whose conditions hold or cannot be decided. Returns false, and narrows
+ * nothing, if there is no such part.
+ */
+static bool narrow_spec(struct pipeline *p, struct event *e)
 {
     const struct spec *s = e->spec;
 
     if (!p->filter || !s || !s->nparts)
-        return;
+        return true;
+    bool any = false;
     bool *keep = mem_alloc(s->nparts * sizeof(*keep));
     for (size_t i = 0; i < s->nparts; i++) {
         enum filter_verdict v = filter_spec(p->filter, e, s->parts[i]);
         keep[i] = v == FILTER_PASS || v == FILTER_UNKNOWN;
+        any |= keep[i];
     }
     e->spec = combos_narrow(p->combos, s, keep);
     free(keep);
     if (e->kind == ETW_CALL)
         probes_project(e->spec, e);
+    return any;
+}
+
+/*
+ * Narrows the spec of a result that is shown, and gives it to the call's copy. A result that no longer passes for any
+ * part has the parts for which its call was shown.
+ */
+static void narrow_result(struct pipeline *p, struct event *e)
+{
+    const struct event_call *c = e->call;
+
+    if (!narrow_spec(p, e) && c && c->shown)
+        e->spec = c->shown;
+    if (!c || !c->event || c->event->spec == e->spec || !e->spec || !e->spec->nparts)
+        return;
+    c->event->spec = e->spec;
+    probes_project(e->spec, c->event);
 }
 
 /* Shows a result if its call was shown, and hides it if its call was filtered. A result decides about a held call. */
@@ -421,7 +444,9 @@ static void take_result(struct pipeline *p, struct event *e)
 
     if (c && c->fate <= CALL_AROUND) {
         p->awaited -= p->awaited > 0;
-        narrow_spec(p, e);
+        narrow_result(p, e);
+        if (c->shown && c->shown != e->spec && c->event) /* only the result has decided about some parts */
+            group_event(p, c->event, c->shown);
         if (c->fate == CALL_SHOWN || judge_event(p, e) == FILTER_PASS)
             show_event(p, e);
         else
@@ -436,12 +461,8 @@ static void take_result(struct pipeline *p, struct event *e)
     }
     bool pass = judge_event(p, e) == FILTER_PASS;
     if (pass)
-        narrow_spec(p, e);
+        narrow_result(p, e);
     if (c && c->fate == CALL_HELD && c->event) {
-        if (e->spec && e->spec->nparts) {
-            c->event->spec = e->spec;
-            probes_project(e->spec, c->event);
-        }
         if (pass)
             show_event(p, c->event);
         else
@@ -461,9 +482,9 @@ static void take_call(struct pipeline *p, struct event *e)
         narrow_spec(p, e);
         show_call(p, e);
     } else if (v == FILTER_LATER && pairing_kept(p->calls)) {
-        pairing_fate(p->calls, CALL_HELD);
+        pairing_fate(p->calls, CALL_HELD, NULL);
     } else {
-        pairing_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED);
+        pairing_fate(p->calls, v == FILTER_LATER ? CALL_HELD : CALL_FILTERED, NULL);
         counts_hide(&p->counts, e);
     }
 }
