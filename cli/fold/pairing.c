@@ -34,6 +34,7 @@ struct open_call {
     uint32_t loss;  /* value of torn[] for its node when the call began */
     uint32_t epoch; /* the last epoch of its node in which the call is known to have been open */
     uint8_t arity, fate;
+    bool around;  /* see struct event_call */
     bool perhaps; /* the call may report no result, so a missing result is not counted */
     bool follows; /* the call below it on the stack is known to have been open when this call began */
 };
@@ -244,7 +245,7 @@ static void abandon_call(struct pairing *c, uint32_t i)
 
     if (!o->perhaps)
         c->incomplete++;
-    if (o->fate == CALL_HELD && o->kept && c->o.dropped)
+    if (o->fate == CALL_HELD && !o->around && o->kept && c->o.dropped)
         c->o.dropped(c->o.ctx, o->kept);
     drop_kept(c, o);
     unlink_call(c, i);
@@ -393,6 +394,7 @@ static void finish_open_call(struct pairing *c, struct event *e)
         .number = o->number,
         .event = o->kept,
         .fate = o->fate,
+        .around = o->around,
         .spec = o->spec,
         .shown = o->shown,
         .complete = o->loss == c->torn[e->node->index] && !e->doubtful && is_sure(c, i, epoch),
@@ -513,25 +515,29 @@ void pairing_fate(struct pairing *c, enum call_fate fate, const struct spec *sho
     c->open[c->last].shown = shown;
 }
 
+static bool is_in_views(const struct open_call *o)
+{
+    return o->fate == CALL_SHOWN || o->around;
+}
+
 /*
- * Searches from the top of the stack down to the first call that is shown. The calls below that call are shown already.
+ * Searches from the top of the stack down to the first call that the views have. They have the calls below it, too.
  */
 void pairing_around(struct pairing *c, const struct event *e,
-                    void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx)
+                    void (*show)(void *ctx, const struct event *call, enum call_fate fate), void *ctx)
 {
     uint32_t p = pairing_find(c, e->node->index, e->who->id), i = p == NONE ? NONE : c->processes[p].top, first = NONE;
 
     if (i != NONE && i == c->last)
         i = c->open[i].down;
-    for (uint32_t at = i; at != NONE && c->open[at].fate >= CALL_FILTERED; at = c->open[at].down)
+    for (uint32_t at = i; at != NONE && !is_in_views(&c->open[at]); at = c->open[at].down)
         first = at;
     for (uint32_t at = first; at != NONE && at != c->last; at = c->open[at].up) {
         struct open_call *o = &c->open[at];
-        enum call_fate was = o->fate;
         if (!o->kept)
             continue;
-        o->fate = CALL_AROUND;
-        show(ctx, o->kept, was);
+        o->around = true;
+        show(ctx, o->kept, o->fate);
     }
 }
 

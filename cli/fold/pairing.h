@@ -22,7 +22,6 @@
 
 enum call_fate {
     CALL_SHOWN,
-    CALL_AROUND, /* the call fails the filters, but is shown because an event inside of the call passes */
     CALL_FILTERED,
     CALL_HELD, /* the result will decide whether the call is shown */
 };
@@ -33,6 +32,7 @@ struct event_call {
     uint64_t number;     /* event.number of the call */
     struct event *event; /* copy of the call; NULL: not kept */
     enum call_fate fate;
+    bool around; /* the call is not CALL_SHOWN, but the views have it, because an event inside of the call was shown */
     const struct spec *spec;  /* the spec of the call */
     const struct spec *shown; /* CALL_SHOWN: the parts of the spec for which the call was shown */
     bool complete;            /* the pair is certain, so the result has a duration */
@@ -78,11 +78,11 @@ void pairing_event(struct pairing *c, struct event *e);
 void pairing_fate(struct pairing *c, enum call_fate fate, const struct spec *shown);
 
 /*
- * Calls show() for the open calls around the event that were not shown yet, outermost first, and marks them
- * CALL_AROUND. `was` is their previous fate. Skips calls that have no copy.
+ * Calls show() for the open calls around the event that the views do not have yet, outermost first, and marks them as
+ * `around`. Skips calls that have no copy.
  */
 void pairing_around(struct pairing *c, const struct event *e,
-                    void (*show)(void *ctx, const struct event *call, enum call_fate was), void *ctx);
+                    void (*show)(void *ctx, const struct event *call, enum call_fate fate), void *ctx);
 
 /* Returns true if pairing_event() kept a copy of the call that it got last. Only such calls get to options.dropped().
  */

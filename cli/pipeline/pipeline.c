@@ -296,11 +296,11 @@ static void pipeline_put(struct pipeline *p, const struct event *e)
     to_sinks(p, e);
 }
 
-static void put_around(void *ctx, const struct event *call, enum call_fate was)
+static void put_around(void *ctx, const struct event *call, enum call_fate fate)
 {
     struct pipeline *p = ctx;
 
-    p->counts.hidden[call->node->index].here -= was == CALL_FILTERED;
+    p->counts.hidden[call->node->index].here -= fate == CALL_FILTERED;
     p->awaited++;
     pipeline_put(p, call);
 }
@@ -316,16 +316,22 @@ static void group_event(struct pipeline *p, const struct event *e, const struct 
         asserts_row(p->o.asserts, rows[i].table, rows[i].row);
 }
 
+/* Adds an event that passes the filters to the tables, and tests the assertions. */
+static void evaluate_event(struct pipeline *p, const struct event *e)
+{
+    if (!grouping_is_empty(p->grouping))
+        group_event(p, e, NULL);
+    if (p->o.asserts)
+        asserts_event(p->o.asserts, e);
+}
+
 /* Shows an event that passes the filters. Before it, shows the hidden open calls around the event, for nested views. */
 static void show_event(struct pipeline *p, const struct event *e)
 {
     if (p->filter && has_view(p, SINK_NESTED))
         pairing_around(p->calls, e, put_around, p);
     pipeline_put(p, e);
-    if (!grouping_is_empty(p->grouping))
-        group_event(p, e, NULL);
-    if (p->o.asserts)
-        asserts_event(p->o.asserts, e);
+    evaluate_event(p, e);
 }
 
 static void show_call(struct pipeline *p, const struct event *e)
@@ -437,41 +443,50 @@ static void narrow_result(struct pipeline *p, struct event *e)
     probes_project(e->spec, c->event);
 }
 
-/* Shows a result if its call was shown, and hides it if its call was filtered. A result decides about a held call. */
-static void take_result(struct pipeline *p, struct event *e)
+/* Returns true if the result passes, because its call has passed or because the result decides and passes. */
+static bool result_passes(struct pipeline *p, const struct event *e)
 {
     const struct event_call *c = e->call;
 
-    if (c && c->fate <= CALL_AROUND) {
-        p->awaited -= p->awaited > 0;
+    if (c && c->fate != CALL_HELD)
+        return c->fate == CALL_SHOWN;
+    if ((!c && pairing_ended(p->calls, e)) || (limit_reached(p) && !(c && c->around)))
+        return false;
+    return judge_event(p, e) == FILTER_PASS;
+}
+
+/* Shows a held call whose result passes. A call that was shown before counts for the parts that the result has decided.
+ */
+static void settle_call(struct pipeline *p, const struct event_call *c, const struct spec *spec)
+{
+    if (c->fate == CALL_HELD && !c->around)
+        show_event(p, c->event);
+    else if (c->fate == CALL_HELD)
+        evaluate_event(p, c->event);
+    else if (c->shown && c->shown != spec)
+        group_event(p, c->event, c->shown);
+}
+
+static void take_result(struct pipeline *p, struct event *e)
+{
+    const struct event_call *c = e->call;
+    const bool in_views = c && (c->fate == CALL_SHOWN || c->around), pass = result_passes(p, e);
+
+    p->awaited -= in_views && p->awaited > 0;
+    if (pass) {
         narrow_result(p, e);
-        if (c->shown && c->shown != e->spec && c->event) /* only the result has decided about some parts */
-            group_event(p, c->event, c->shown);
-        if (c->fate == CALL_SHOWN || judge_event(p, e) == FILTER_PASS)
-            show_event(p, e);
-        else
-            pipeline_put(p, e);
-        return;
-    }
-    if ((c && c->fate == CALL_FILTERED) || (!c && pairing_ended(p->calls, e)) || limit_reached(p)) {
-        if (c && c->fate == CALL_HELD && c->event)
-            counts_hide(&p->counts, c->event);
-        counts_hide(&p->counts, e);
-        return;
-    }
-    bool pass = judge_event(p, e) == FILTER_PASS;
-    if (pass)
-        narrow_result(p, e);
-    if (c && c->fate == CALL_HELD && c->event) {
-        if (pass)
-            show_event(p, c->event);
-        else
-            counts_hide(&p->counts, c->event);
-    }
-    if (pass)
+        if (c && c->event)
+            settle_call(p, c, e->spec);
         show_event(p, e);
-    else
-        counts_hide(&p->counts, e);
+        return;
+    }
+    if (in_views) {
+        pipeline_put(p, e);
+        return;
+    }
+    if (c && c->fate == CALL_HELD && c->event)
+        counts_hide(&p->counts, c->event);
+    counts_hide(&p->counts, e);
 }
 
 static void take_call(struct pipeline *p, struct event *e)

@@ -104,9 +104,35 @@ static void shared_functions(void)
            "args[1]  count\n1            2\n2            2\n", "a call counts once in a table that two probes share");
 }
 
+/* Three nested calls of 100, 50 and 10 ms. */
+static void nested_calls(int answers)
+{
+    for (unsigned i = 0; i < 3; i++)
+        call(MS(100 + i), (int)i, answers);
+    result(MS(110));
+    result(MS(150));
+    result(MS(200));
+}
+
+static void calls_around(void)
+{
+    static const char two[] = "args[1]  count  max(dur)\n0            1     100ms\n1            1      49ms\n";
+
+    nested_calls(1);
+    counts("m:f(_) where dur > 20ms by args[1]: count, max(dur)", NULL, two, "nested calls count");
+    nested_calls(1);
+    counts("m:f(_) where dur > 20ms by args[1]: count, max(dur)", "tree", two,
+           "the same calls count if a tree shows them around another call before their results");
+    nested_calls(1);
+    counts("m:f(_) where args[1] > 1 by args[1]: count, max(dur)", "tree",
+           "args[1]  count  max(dur)\n2            1       8ms\n",
+           "a call that is only shown around another one does not count");
+}
+
 int main(void)
 {
     fw_begin(&w);
     shared_functions();
+    calls_around();
     return tap_end();
 }
