@@ -743,6 +743,7 @@ static bool recorded_specs(struct pipeline *p, struct str bytes, struct err *e)
     if (!good)
         return false;
     p->recorded_specs = recorded_specs_new(bytes, p->recorded_specs);
+    p->window.held_back |= p->recorded_specs->held_back;
     return use_specs(p, p->recorded_specs->specs, p->recorded_specs->nspecs, e);
 }
 

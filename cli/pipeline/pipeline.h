@@ -54,8 +54,8 @@ struct pipeline_options {
     size_t nwheres;
 
     /*
-     * Events outside of the window are filtered before calls are paired with results. The first event after the window
-     * ends the trace.
+     * Events outside of the window are filtered before calls are paired with results. If no later event can be in the
+     * window, it ends the trace.
      */
     struct window window;
 

@@ -85,6 +85,16 @@ static size_t read_number(struct recorded_specs *r, struct raw text)
     return (size_t)strtoul(arena_strndup(&r->arena, raw_view(text).at, text.len), NULL, 10);
 }
 
+/* Returns true if a node may hold calls, or the events inside of a root, back until a result decides about them. */
+static bool may_hold_back(const struct spec *s)
+{
+    unsigned uses = 0;
+
+    for (size_t i = 0; i < s->nwhere; i++)
+        uses |= where_uses(s->where[i]);
+    return uses & PROPERTY_NEEDS_RETURN || s->nkeeps;
+}
+
 struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_specs *before)
 {
     struct recorded_specs *r = mem_zalloc(sizeof(*r));
@@ -114,6 +124,9 @@ struct recorded_specs *recorded_specs_new(struct str bytes, struct recorded_spec
         else if (raw_is(key, "root"))
             read_expr(&rd, raw_view(text), true);
     }
+    r->held_back = rd.needs & PROPERTY_NEEDS_RETURN;
+    for (size_t i = 0; i < r->nspecs; i++)
+        r->held_back |= may_hold_back(r->specs[i]);
     free(rd.lets);
     free(rd.records);
     return r;

@@ -14,6 +14,7 @@ struct recorded_specs {
     struct str text;               /* the bytes that recorded_specs_new() got */
     const struct spec **specs;
     size_t nspecs;
+    bool held_back; /* filters wait for results, so the nodes may have sent events later than they happened */
 };
 
 /* `bytes` come from recfile_spec_add() and are copied. Takes ownership of `before`. */

@@ -77,6 +77,7 @@ bool window_takes(struct window *w, const struct event *e)
             return w->from.kind == MOMENT_NONE;
         window_begin(w, at);
     }
-    w->over |= e->wall_ns > w->last_ns;
+    w->held_back |= e->waited_ns > 0;
+    w->over |= event_is_traced(e) && at > w->last_ns && !w->held_back;
     return at >= w->first_ns && at <= w->last_ns;
 }

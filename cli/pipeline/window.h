@@ -23,7 +23,8 @@ struct moment {
 struct window {
     struct moment from, to;
     bool utc;                  /* times of day are in UTC; otherwise they are local */
-    bool begun, over;          /* begun: the first event has come; over: an event after `to` has come */
+    bool begun, over;          /* begun: the first event has come; over: no event of the window comes any more */
+    bool held_back;            /* a node may have sent events later than they happened, so the window is never over */
     int64_t first_ns, last_ns; /* the bounds, both inclusive, in ns since 1970; valid if begun */
 };
 
@@ -35,7 +36,11 @@ static inline bool window_is_open(const struct window *w)
 /* Computes the window from the time of the first event. Call it if that event does not go through window_takes(). */
 void window_begin(struct window *w, int64_t first_ns);
 
-/* Returns true if the event is in the window. Sets `over`. Call it for all events in their order. */
+/*
+ * Returns true if the event is in the window. Sets `over` after the first traced event behind the window, because these
+ * events come in the order in which nodes send them. Etrace's own events may come before older ones. Call it for all
+ * events in their order.
+ */
 bool window_takes(struct window *w, const struct event *e);
 
 #endif
