@@ -249,7 +249,9 @@ bool group_next_row(struct group_rows *r, struct group_row *ret)
 
 struct group_number group_average(const struct group_sums *s, bool duration)
 {
-    if (!s->reals && (duration || s->whole % (int64_t)s->n == 0))
+    const bool integers = !s->reals && s->n <= INT64_MAX; /* the counts of forged rows may be larger */
+
+    if (integers && (duration || s->whole % (int64_t)s->n == 0))
         return (struct group_number){.i = s->whole / (int64_t)s->n};
     return (struct group_number){.real = true, .d = (double)((s->whole + s->real) / s->n)};
 }

@@ -206,6 +206,21 @@ static void large_sums(void)
        "integers and floats compare by their values");
 }
 
+/* The counts of a forged row may be any numbers. */
+static void forged_counts(void)
+{
+    static const uint64_t counts[] = {UINT64_MAX, UINT64_C(1) << 63};
+    bool right = true;
+
+    for (size_t i = 0; i < 2; i++)
+        for (int duration = 0; duration < 2; duration++) {
+            const struct group_sums s = {.n = counts[i], .whole = INT64_MIN};
+            const struct group_number n = group_average(&s, duration);
+            right &= n.real && n.d <= -0.5 && n.d >= -1;
+        }
+    ok(right, "a count of more than 63 bits has an average");
+}
+
 static struct group_value real(double d)
 {
     return (struct group_value){GROUP_NUMBER, {.real = true, .d = d}};
@@ -390,6 +405,7 @@ int main(void)
     equal_keys_of_texts(&a);
     rows(&a);
     large_sums();
+    forged_counts();
     quantiles();
     quantiles_of_floats();
     full_histogram();
