@@ -18,9 +18,9 @@ struct clause {
 
 struct grouping {
     const struct spec_by *all;
-    struct by_node node;        /* which keys and values the rows of the nodes have */
-    const struct spec *counted; /* one of the specs that the nodes count */
-    struct clause *node_rows;   /* the clause that the nodes count by; NULL: the nodes do not count */
+    struct by_node node;            /* which keys and values the rows of the nodes have */
+    const struct spec *counted;     /* one of the specs that the nodes count */
+    const struct clause *node_rows; /* the clause that the nodes count by; NULL: the nodes do not count */
     struct clause *clauses;
     struct grouping_row *changed; /* the rows that the last event has changed; room for one row of each clause */
     size_t n, cap, nchanged, changed_cap;
@@ -40,11 +40,19 @@ static struct groups *grouping_table(struct grouping *g, const struct spec_by *b
     return g->tables[g->ntables++] = groups_new(by);
 }
 
+static const struct clause *clause_of(const struct grouping *g, const struct spec_by *by)
+{
+    size_t i = 0;
+
+    while (i < g->n && g->clauses[i].by != by)
+        i++;
+    return i < g->n ? &g->clauses[i] : NULL;
+}
+
 static bool add_clause(struct grouping *g, const struct spec_by *by, struct err *e)
 {
-    for (size_t i = 0; i < g->n; i++)
-        if (g->clauses[i].by == by)
-            return true;
+    if (clause_of(g, by))
+        return true;
     for (size_t i = 0; i < by->nkeys; i++)
         if (!wheres_prepare(g->wheres, by->keys[i].value, e))
             return false;
@@ -53,7 +61,6 @@ static bool add_clause(struct grouping *g, const struct spec_by *by, struct err 
             return false;
     g->clauses = mem_grow(g->clauses, &g->cap, g->n + 1, sizeof(*g->clauses));
     g->changed = mem_grow(g->changed, &g->changed_cap, g->n + 1, sizeof(*g->changed));
-    g->node_rows = NULL; /* mem_grow() may have moved the clauses */
     g->clauses[g->n++] = (struct clause){by, grouping_table(g, by)};
     g->pairs = g->pairs || by->any_late;
     return true;
@@ -86,13 +93,14 @@ bool grouping_specs(struct grouping *g, const struct spec *const *specs, size_t 
 {
     const char *why;
 
+    g->node_rows = NULL; /* it is a clause of earlier specs, and mem_grow() may move the clauses */
     if (g->all && !add_clause(g, g->all, e))
         return false;
     for (size_t i = 0; i < n; i++)
         if (specs[i]->by && !add_clause(g, specs[i]->by, e))
             return false;
     if (n && specs[0]->by && by_node_of(specs[0], &g->node, &why)) {
-        g->node_rows = &g->clauses[g->all != NULL];
+        g->node_rows = clause_of(g, specs[0]->by);
         g->counted = specs[0];
     }
     return true;
@@ -277,15 +285,6 @@ static void grouping_count(struct grouping *g, const struct clause *c, const str
     }
     const struct group *row = groups_event(c->table, &key, !result || by->late, values);
     g->changed[g->nchanged++] = (struct grouping_row){c->table, row};
-}
-
-static const struct clause *clause_of(const struct grouping *g, const struct spec_by *by)
-{
-    size_t i = 0;
-
-    while (i < g->n && g->clauses[i].by != by)
-        i++;
-    return i < g->n ? &g->clauses[i] : NULL;
 }
 
 /* Returns the number of parts of a spec. A spec that is not combined is its own only part. */

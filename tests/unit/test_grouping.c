@@ -129,10 +129,48 @@ static void calls_around(void)
            "a call that is only shown around another one does not count");
 }
 
+/* A row of a node: it has counted so many events with these keys, one atom for each letter. */
+static void counted_row(const char *keys, int64_t count)
+{
+    const struct etw_row row = {.counts = {count}};
+
+    fw_ring(&w, ETW_META_RING);
+    fw_frame(&w, ETW_ROW, MS(1), 0);
+    fw_tuple(&w, 1 + (unsigned)strlen(keys));
+    fw_int(&w, ETW_ROW_BY);
+    for (; *keys; keys++) {
+        fw_tuple(&w, 1);
+        fw_atom(&w, (const char[]){*keys, 0});
+    }
+    fw_bin_n(&w, &row, sizeof(row), sizeof(row));
+    fw_frame_end(&w);
+}
+
+static void rows_of_runs(void)
+{
+    static const char *const table[] = {"table", NULL};
+    struct pt t = {0};
+
+    pt_open(&t, table, &utc, (struct pipeline_options){0});
+    counted_row("ab", 5);
+    feed(&t, "m:f(_, _) by args[1], args[2]: count");
+    counted_row("c", 9);
+    feed(&t, "m:f(_, _) by args[1]: count");
+    counted_row("d", 7);
+    feed(&t, "m:f(_, _)");
+    counted_row("e", 3);
+    feed(&t, "m:f(_, _) by args[1]: count");
+    end_is(&t,
+           "by args[1], args[2]: count\nargs[1]  args[2]  count\na        b            5\n\n"
+           "by args[1]: count\nargs[1]  count\nc            9\ne            3\n",
+           "the rows of each run of a recording are in the table of its probe");
+}
+
 int main(void)
 {
     fw_begin(&w);
     shared_functions();
     calls_around();
+    rows_of_runs();
     return tap_end();
 }
