@@ -258,6 +258,12 @@ static bool knows_its_call(const struct event *e)
     return e->call && e->call->complete && e->call->event;
 }
 
+/* Returns true if the result has a call that was counted: it was shown, or was held and has a copy (pipeline.c). */
+static bool knows_counted_call(const struct event *e)
+{
+    return e->call && (e->call->fate == CALL_SHOWN || e->call->event);
+}
+
 static void grouping_count(struct grouping *g, const struct clause *c, const struct event *e)
 {
     const struct spec_by *by = c->by;
@@ -270,7 +276,7 @@ static void grouping_count(struct grouping *g, const struct clause *c, const str
         c->table->open += call;
         return;
     }
-    c->table->open -= result && by->late && e->call;
+    c->table->open -= result && by->late && knows_counted_call(e);
     if (result && !by->late && !knows_its_call(e)) {
         c->table->unpaired++;
         return;

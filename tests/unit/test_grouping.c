@@ -104,6 +104,21 @@ static void shared_functions(void)
            "args[1]  count\n1            2\n2            2\n", "a call counts once in a table that two probes share");
 }
 
+/* A call that is too large for a copy, so that only its result counts. */
+static void large_call(void)
+{
+    static const char large[100000];
+
+    fw_call_int(&w, MS(100), PID(84), "m", "g", 1);
+    fw_call(&w, MS(200), PID(84), "m", "f", 1);
+    fw_bin_n(&w, large, sizeof(large), sizeof(large));
+    fw_frame_end(&w);
+    result(MS(300));
+    counts("m:f(_) where dur > 5ms by ret: count\nm:g(_) by ret: count", NULL,
+           "ret  count\n7        1\n*** 1 call without a result, not counted ***\n*** 1 call incomplete ***\n",
+           "a call that was not kept does not hide another call without a result");
+}
+
 /* Three nested calls of 100, 50 and 10 ms. */
 static void nested_calls(int answers)
 {
@@ -170,6 +185,7 @@ int main(void)
 {
     fw_begin(&w);
     shared_functions();
+    large_call();
     calls_around();
     rows_of_runs();
     return tap_end();
