@@ -4,8 +4,8 @@
 # waits for such a NIF, too.
 #
 # The NIF holds the last scheduler, on which a node with little work runs nothing else: timers of the held scheduler do not
-# fire. What waits there nevertheless, such as the port of a connection, goes on when another scheduler takes it over, and
-# a scheduler looks for such work before it sleeps. So a process of the second one wakes every five milliseconds.
+# fire. Other work may wait there nevertheless, such as the port of a connection. It goes on when another scheduler takes it
+# over, and a scheduler looks for such work before it sleeps. So a process of the second one wakes every five milliseconds.
 
 bats_require_minimum_version 1.5.0
 load ../lib/assert
