@@ -180,6 +180,7 @@ void refresh_close(struct refresh *r)
     screen_close(&b);
     out_take(r->ctx->out, &b);
     buf_release(&b);
+    ctx_flush(r->ctx, 0); /* a message printed before the screen is closed would vanish with the screen */
     if (r->notes.len)
         ctx_warn(r->ctx, "%.*s", (int)r->notes.len - 1, r->notes.data);
 }
@@ -208,6 +209,8 @@ static void draw_title(struct refresh *r, struct buf *to)
     r->title(r->data, &b);
     if (r->filter[0] && !r->typing)
         buf_printf(&b, " · /%s", r->filter);
+    if (r->failed)
+        buf_printf(&b, " · %u error%s", r->failed, PLURAL(r->failed));
     buf_puts(&b, r->paused ? " · paused" : "");
     draw_line(r, to, buf_cstr(&b));
     buf_puts(to, "\r\n");
@@ -373,10 +376,12 @@ void refresh_fail(struct refresh *r, int *status, const struct err *e)
 {
     int failed = e->status ? (int)e->status : ERR_RUN;
 
-    if (r->live)
+    if (r->live) {
         buf_printf(&r->notes, "%s\n", e->text);
-    else
+        r->failed++;
+    } else {
         failed = ctx_fail(r->ctx, e);
+    }
     if (!*status)
         *status = failed;
 }

@@ -40,9 +40,10 @@ struct refresh {
     bool live;   /* the screen is open */
     bool paused; /* the table shows old figures until the user resumes it */
     bool help_shown, typing;
-    bool dirty;   /* the table must be redrawn */
-    bool done;    /* the table must be closed */
-    int64_t next; /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
+    bool dirty;      /* the table must be redrawn */
+    bool done;       /* the table must be closed */
+    unsigned failed; /* number of errors since the screen was opened */
+    int64_t next;    /* loop_now() time of the next look; a key that needs new rows sets it to 0 */
     struct grid_window window;
     bool opened;             /* the screen shows the details of the chosen row */
     bool was_paused;         /* the table was paused when the details were opened */
@@ -77,7 +78,7 @@ void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const
  */
 size_t refresh_wants(struct refresh *r, size_t least);
 
-/* Reports an error, or keeps it until the screen is closed. Sets *status if it is 0. */
+/* Reports an error, or keeps it until the screen is closed, and counts it in the title. Sets *status if it is 0. */
 void refresh_fail(struct refresh *r, int *status, const struct err *e);
 
 #endif

@@ -256,6 +256,20 @@ slow_worker() { # THEN
     assert_line --regexp "^ +3 .* $first +work:one/1\$"
 }
 
+@test "a message about a node that went down appears when the table on the terminal is closed" {
+    local second
+    node_start top_gone && second=$NODE
+    NODE=$LIVE_NODE
+    terminal 120 24 "$ETRACE_BIN top -n $NODE -n $second work:one/1; echo the end: \$?; sleep 100"
+    await '^etrace top · 2 nodes'
+    node_stop "$second"
+    await '^etrace top · 2 nodes .* · 1 error'
+    keys q
+    await "^etrace: $second: the node closed the connection"
+    await 'the end: 1'
+    terminal_end
+}
+
 @test "top reports a node that goes down and continues with the others" {
     local first=$NODE second
     node_start top_gone
