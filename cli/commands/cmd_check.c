@@ -690,7 +690,7 @@ static bool check_open(struct check_run *x, const struct node_opts *node, struct
         session.memory = UINT64_MAX;
     }
     peers_begin(&x->peers, x->ctx, &handlers);
-    x->peers.each = true;
+    x->peers.each = x->peers.all_of_cluster = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {

@@ -60,7 +60,10 @@ static const struct opt rows[] = {
 };
 static const struct opt_group ps_group = {"What is listed", rows, ARRAY_LEN(rows)};
 
-/* The state of a node. PS_RESTING: it has no question to answer. PS_WATCHING: it was asked about one process. */
+/*
+ * The state of a node. PS_RESTING: it has no question to answer. PS_WATCHING: it was asked about one process. PS_OVER:
+ * it was lost or has refused, so etrace does not look at it again.
+ */
 enum ps_doing { PS_RESTING, PS_LOOKING, PS_WATCHING, PS_OVER };
 
 struct ps_peer {
@@ -92,12 +95,44 @@ struct ps_run {
     int status;
 };
 
+/* Returns true if there is a node to look at again. */
+static bool ps_can_look(const struct ps_run *x)
+{
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing != PS_OVER)
+            return true;
+    return false;
+}
+
+static bool ps_knows_any(const struct ps_run *x)
+{
+    for (size_t i = 0; i < x->peers.count; i++)
+        if (x->nodes[i].known)
+            return true;
+    return false;
+}
+
+/*
+ * Ends the looks at a node. Drops its processes, because the table is about now. Only a screen without a further node
+ * keeps them, for the table that stays on the terminal.
+ */
+static void ps_lose(struct ps_run *x, const struct peer *p)
+{
+    x->states[p->index].doing = PS_OVER;
+    x->refresh.dirty = true;
+    if (!x->refresh.live || ps_can_look(x))
+        ps_node_forget(&x->nodes[p->index]);
+    else
+        x->refresh.done = true;
+}
+
 static void ps_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct ps_run *x = data;
 
-    x->states[p->index].doing = PS_OVER;
-    x->refresh.dirty = true;
+    if (x->states[p->index].doing == PS_OVER)
+        return;
+    ps_lose(x, p);
     refresh_fail(&x->refresh, &x->status, e);
 }
 
@@ -214,7 +249,6 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
     s->doing = PS_RESTING;
     if (!ok) {
         session_error(reply, &e);
-        s->doing = PS_OVER;
     } else if (was == PS_WATCHING) {
         ok = ps_take_watched(x, p, reply->term, &e);
     } else {
@@ -222,8 +256,9 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
     }
     x->refresh.dirty = true;
     if (!ok) {
+        ps_lose(x, p);
+        peer_detach(p);
         refresh_fail(&x->refresh, &x->status, &e);
-        x->refresh.done = true;
     }
     if (x->again && !ps_is_looking(x)) {
         x->again = false;
@@ -263,22 +298,27 @@ static void ps_stopped(struct ps_run *x)
 {
     struct err e;
 
-    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
-        if (x->states[p->index].doing == PS_LOOKING && look_stopped(x->ctx, x->names[p->index], &e))
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        if (x->states[p->index].doing != PS_LOOKING)
+            continue;
+        ps_lose(x, p);
+        if (look_stopped(x->ctx, x->names[p->index], &e))
             refresh_fail(&x->refresh, &x->status, &e);
+    }
 }
 
-/* Looks once at all processes of all nodes. Returns false if it was ended before. */
+/*
+ * Looks once at all processes of all nodes. Nodes that do not answer to the end are left out of the table. Returns true
+ * if there is a node to look at again, and no signal has come.
+ */
 static bool ps_look(struct ps_run *x)
 {
-    bool ok = true;
-
     ps_begin_look(x);
-    while (ok && ps_is_looking(x) && !x->status)
-        ok = peers_step(&x->peers, -1) && !x->ctx->interrupts;
+    while (ps_is_looking(x) && !x->ctx->interrupts && peers_step(&x->peers, -1))
+        continue;
     ctx_progress_end(x->ctx);
     ps_stopped(x);
-    return ok && !x->status;
+    return !x->ctx->interrupts && ps_can_look(x);
 }
 
 /* ---- output ---- */
@@ -440,6 +480,7 @@ static bool ps_open(struct ps_run *x, const struct node_opts *node, struct err *
     const struct session_options session = SESSION_QUESTIONS;
 
     peers_begin(&x->peers, x->ctx, &handlers);
+    x->peers.each = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
@@ -453,7 +494,7 @@ static bool ps_open(struct ps_run *x, const struct node_opts *node, struct err *
 
 static void ps_wait(struct ps_run *x, int64_t until)
 {
-    while (loop_now() < until && !x->ctx->interrupts && !x->status && peers_step(&x->peers, until))
+    while (loop_now() < until && !x->ctx->interrupts && peers_step(&x->peers, until))
         continue;
 }
 
@@ -461,20 +502,20 @@ static void ps_do(struct ps_run *x)
 {
     bool can_live = x->o->as == GRID_TEXT && !x->o->once && !x->o->for_ns && screen_can(STDIN_FILENO, STDOUT_FILENO);
 
-    if (!ps_look(x))
+    const bool goes_on = ps_look(x);
+
+    if (x->o->for_ns && !goes_on)
         return;
     if (x->o->for_ns) {
         ps_wait(x, loop_now() + x->o->for_ns / 1000000);
         x->growth = true;
         x->ctx->interrupts = 0; /* the Ctrl-C that ended the wait must not end the command */
-        if (!ps_look(x))
-            return;
-    }
-    if (can_live) {
+        ps_look(x);
+    } else if (can_live && goes_on) {
         int64_t interval = x->o->interval_ns ? MAX(x->o->interval_ns / 1000000, INTERVAL_LEAST) : INTERVAL_MS;
-        refresh_run(&x->refresh, &x->peers, interval, &x->status, ps_look_again);
+        refresh_run(&x->refresh, &x->peers, interval, ps_look_again);
     }
-    if (!x->trace_pid[0])
+    if (!x->trace_pid[0] && ps_knows_any(x))
         ps_print(x);
 }
 
@@ -529,7 +570,8 @@ static int ps_run(struct ctx *ctx, const struct ps_opts *o, const struct node_op
     look_funs_release(&x.funs);
     why_watch_release(&x.watch);
     refresh_release(&x.refresh);
-    return x.trace_pid[0] && !x.status ? chosen_messages(ctx, &chosen, &(const char *){x.trace_pid}, 1) : x.status;
+    const int traced = x.trace_pid[0] ? chosen_messages(ctx, &chosen, &(const char *){x.trace_pid}, 1) : 0;
+    return traced ? traced : x.status;
 }
 
 static int cmd_ps_run(struct ctx *ctx, const struct cmd *self, char **argv)

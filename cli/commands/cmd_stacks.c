@@ -77,7 +77,8 @@ static const struct opt rows[] = {
 };
 static const struct opt_group stacks_group = {"What is looked at", rows, ARRAY_LEN(rows)};
 
-enum looking { LOOK_RESTING, LOOK_LOOKING, LOOK_NAMING, LOOK_OVER };
+/* LOOK_OVER: the look is complete. LOOK_LEFT: the node was lost or has refused, so etrace does not look at it again. */
+enum looking { LOOK_RESTING, LOOK_LOOKING, LOOK_NAMING, LOOK_OVER, LOOK_LEFT };
 
 struct look_peer {
     enum looking doing;
@@ -129,11 +130,60 @@ static int64_t wall_now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static bool stacks_is_looking(const struct look_peer *s)
+{
+    return s->doing < LOOK_OVER;
+}
+
+/* Returns true if etrace has looked at the node, and can show that. */
+static bool stacks_knows(const struct look_peer *s)
+{
+    return s->looks || s->passes;
+}
+
+static bool stacks_knows_any(const struct stacks_run *x)
+{
+    for (size_t i = 0; i < x->peers.count; i++)
+        if (stacks_knows(&x->states[i]))
+            return true;
+    return false;
+}
+
+/* Returns true if there is a node to look at again. */
+static bool stacks_can_look(const struct stacks_run *x)
+{
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
+        if (x->states[p->index].doing != LOOK_LEFT)
+            return true;
+    return false;
+}
+
+/*
+ * Ends the looks at a node. Drops what an incomplete look has found, because it must not be shown as all processes.
+ * With
+ * --for, keeps the samples.
+ */
+static void stacks_lose(struct stacks_run *x, const struct peer *p)
+{
+    struct look_peer *s = &x->states[p->index];
+    const bool drops = !x->o->for_ns && stacks_is_looking(s);
+
+    s->doing = LOOK_LEFT;
+    if (drops)
+        stack_groups_drop(&x->groups, p->index, s->left_out);
+    if (drops && !x->refresh.live)
+        s->looks = s->passes = s->left_out = s->nsilent = 0;
+    if (x->refresh.live && !stacks_can_look(x))
+        x->refresh.done = true;
+}
+
 static void stacks_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct stacks_run *x = data;
 
-    x->states[p->index].doing = LOOK_OVER;
+    if (x->states[p->index].doing == LOOK_LEFT)
+        return;
+    stacks_lose(x, p);
     refresh_fail(&x->refresh, &x->status, e);
 }
 
@@ -231,7 +281,7 @@ static int64_t stacks_left(const struct stacks_run *x)
     int64_t left = 0;
 
     for (size_t i = 0; i < x->peers.count; i++)
-        left += x->states[i].doing == LOOK_OVER ? 0 : x->states[i].left;
+        left += stacks_is_looking(&x->states[i]) ? x->states[i].left : 0;
     return left;
 }
 
@@ -270,11 +320,12 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
             look_progress(x->ctx, x->begun, stacks_left(x));
     }
     if (!ok) {
-        s->doing = LOOK_OVER;
+        stacks_lose(x, p);
+        peer_detach(p);
         refresh_fail(&x->refresh, &x->status, &e);
-    }
-    if (ok && x->refresh.live)
+    } else if (x->refresh.live) {
         stacks_pump(x);
+    }
 }
 
 /* ---- the loop ---- */
@@ -290,7 +341,7 @@ static int64_t stacks_due(struct stacks_run *x, bool ending)
             s->named ? (void)(s->doing = LOOK_OVER) : ask_names(x, p);
         else if (s->doing == LOOK_RESTING && now >= s->next)
             ask_stacks(x, p);
-        if (s->doing != LOOK_OVER) {
+        if (stacks_is_looking(s)) {
             int64_t at = s->doing == LOOK_RESTING ? s->next : now + 1000;
             next = next < 0 ? at : MIN(next, at);
         }
@@ -303,9 +354,13 @@ static void stacks_stopped(struct stacks_run *x)
 {
     struct err e;
 
-    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
-        if (x->states[p->index].doing != LOOK_OVER && look_stopped(x->ctx, x->names[p->index], &e))
+    for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
+        if (!stacks_is_looking(&x->states[p->index]))
+            continue;
+        stacks_lose(x, p);
+        if (look_stopped(x->ctx, x->names[p->index], &e))
             refresh_fail(&x->refresh, &x->status, &e);
+    }
 }
 
 static void stacks_collect(struct stacks_run *x)
@@ -341,7 +396,7 @@ static void json_nodes(struct stacks_run *x, struct buf *to)
 {
     for (size_t i = 0; i < x->peers.count; i++) {
         const struct look_peer *s = &x->states[i];
-        if (!x->names[i])
+        if (!stacks_knows(s))
             continue;
         json_begin_record(to, "stacks");
         json_put_text(to, "node", x->names[i]);
@@ -488,7 +543,7 @@ static void say_incomplete(struct stacks_run *x)
 {
     for (size_t i = 0; i < x->peers.count; i++) {
         const struct look_peer *s = &x->states[i];
-        if (x->names[i] && !s->passes && s->left)
+        if (s->doing != LOOK_LEFT && !s->passes && s->left)
             ctx_warn(x->ctx,
                      "%s: the time sufficed for %" PRIu64 " of %" PRIu64
                      " processes, and the shares are theirs: use a longer --for or a larger --overhead",
@@ -573,10 +628,12 @@ static void stacks_look_again(void *data)
     struct stacks_run *x = data;
 
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));)
-        if (x->states[p->index].doing != LOOK_OVER)
+        if (stacks_is_looking(&x->states[p->index]))
             return;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
         struct look_peer *s = &x->states[p->index];
+        if (s->doing == LOOK_LEFT)
+            continue;
         s->doing = LOOK_RESTING;
         s->next = s->left = 0;
         s->looks = s->nsilent = s->left_out = 0;
@@ -678,7 +735,7 @@ static void stacks_live(struct stacks_run *x)
 
     x->shown = x->groups;
     x->groups = no_groups(x);
-    refresh_run(&x->refresh, &x->peers, interval, &x->status, stacks_look_again);
+    refresh_run(&x->refresh, &x->peers, interval, stacks_look_again);
     stack_groups_release(&x->groups);
     x->groups = x->shown;
     x->shown = (struct stack_groups){0};
@@ -726,6 +783,7 @@ static bool stacks_open(struct stacks_run *x, const struct node_opts *node, stru
     const struct session_options session = SESSION_QUESTIONS;
 
     peers_begin(&x->peers, x->ctx, &handlers);
+    x->peers.each = true;
     if (!peers_open(&x->peers, node, &session, e))
         return false;
     for (struct peer *p = NULL; (p = peers_next(&x->peers, p));) {
@@ -779,10 +837,11 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
             ctx_watch_reader(ctx);
         x.until = loop_now() + o->for_ns / 1000000;
         stacks_collect(&x);
-        if (x.can_live && !x.status && !ctx->interrupts)
+        if (x.can_live && stacks_can_look(&x) && !ctx->interrupts)
             stacks_live(&x);
-        ok = x.status || x.chosen.nprocesses || stacks_write(&x, &e);
-        if (ok && !x.status && !x.chosen.nprocesses)
+        const bool shows = stacks_knows_any(&x) && !x.chosen.nprocesses;
+        ok = !shows || stacks_write(&x, &e);
+        if (ok && shows)
             stacks_say(&x);
     }
     if (!ok)
@@ -802,7 +861,8 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
     stack_groups_release(&x.first);
     look_funs_release(&x.funs);
     refresh_release(&x.refresh);
-    return x.chosen.nprocesses && !x.status ? stacks_trace(&x, &chosen) : x.status;
+    const int traced = x.chosen.nprocesses ? stacks_trace(&x, &chosen) : 0;
+    return traced ? traced : x.status;
 }
 
 static int cmd_stacks_run(struct ctx *ctx, const struct cmd *self, char **argv)

@@ -530,7 +530,7 @@ static void top_follow(struct top *t, bool live)
         refresh_open(&t->refresh);
     else if (!t->o->for_ns || t->o->interval_ns)
         t->next_print = now + t->interval;
-    refresh_loop(&t->refresh, &t->peers, poll, NULL, poll_nodes);
+    refresh_loop(&t->refresh, &t->peers, poll, poll_nodes);
     refresh_close(&t->refresh);
     t->next_print = INT64_MAX;
 }

@@ -20,6 +20,14 @@ void ps_node_release(struct ps_node *n)
     *n = (struct ps_node){0};
 }
 
+void ps_node_forget(struct ps_node *n)
+{
+    n->known = false;
+    n->count = n->nsilent = 0;
+    n->since_us = -1;
+    memset(n->total, 0, sizeof(n->total));
+}
+
 /* ---- answers ---- */
 
 static bool take_bin(struct etf *r, char *to, size_t size)
@@ -115,6 +123,7 @@ bool ps_node_read(struct ps_node *n, unsigned index, const struct look_answer *a
     }
     memcpy(n->total, a->total, sizeof(n->total));
     n->since_us = a->since_us;
+    n->known = ok;
     return ok || err_set(e, ERR_RUN, "the node's answer about its processes is malformed");
 }
 
@@ -455,8 +464,11 @@ void ps_table_text(const struct ps_table *t, struct buf *to)
 void ps_table_title(const struct ps_table *t, struct buf *to)
 {
     int64_t total[5] = {0}, since = -1;
+    size_t known = 0, first = 0;
 
-    for (size_t i = 0; i < t->count; i++) {
+    for (size_t i = t->count; i-- > 0;) {
+        known += t->nodes[i].known;
+        first = t->nodes[i].known ? i : first;
         for (size_t k = 0; k < 5; k++)
             total[k] += t->nodes[i].total[k];
         since = MAX(since, t->nodes[i].since_us);
@@ -467,10 +479,10 @@ void ps_table_title(const struct ps_table *t, struct buf *to)
     buf_printf(to, "sorted by %s%s", grown ? "growth of " : "", grid_column_name(&columns[g.sorted - 1]));
     if (grown && since >= 0)
         buf_printf(to, " in %.1fs", (double)since / 1e6);
-    if (t->count == 1)
-        buf_printf(to, " · %s", t->names[0]);
+    if (known == 1)
+        buf_printf(to, " · %s", t->names[first]);
     else
-        buf_printf(to, " · %zu nodes", t->count);
+        buf_printf(to, " · %zu nodes", known);
     buf_printf(to, " · %lld process%s · ", (long long)total[0], PLURAL_ES(total[0]));
     ps_put_bytes(to, total[1 + PS_MEMORY], false);
     buf_printf(to, " · %lld message%s in queues", (long long)total[1 + PS_QUEUE], PLURAL(total[1 + PS_QUEUE]));
@@ -558,7 +570,7 @@ static void ps_table_json(const struct ps_table *t, struct buf *to)
     ps_grid_release(&x);
     for (size_t i = 0; i < t->count; i++) {
         const struct ps_node *n = &t->nodes[i];
-        if (!t->names[i]) /* --cluster did not reach the node */
+        if (!n->known)
             continue;
         json_begin_record(to, "processes");
         json_put_text(to, "node", t->names[i]);

@@ -44,9 +44,11 @@ struct ps_node {
     int64_t since_us; /* time between the two looks from which `growth` is computed; -1: unknown */
     struct look_process *silent;
     size_t nsilent, silent_cap;
+    bool known; /* the members above are those of a complete look; the table leaves out other nodes */
 };
 
 void ps_node_release(struct ps_node *n);
+void ps_node_forget(struct ps_node *n); /* leaves the node out of the table until the next complete look */
 /* Prints an idle process like `idle Shop.Stock (gen_server)`. Prints nothing and returns false if it is not idle. */
 bool ps_put_idle(const struct ps_row *x, struct buf *to);
 /* Write a member of a JSON object: a list of names, or the initial call if it is known. */

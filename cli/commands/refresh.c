@@ -332,18 +332,18 @@ void refresh_draw(struct refresh *r)
     want_rows(r);
 }
 
-static bool refresh_goes_on(const struct refresh *r, const int *status)
+static bool refresh_goes_on(const struct refresh *r)
 {
     struct err e;
     bool closed;
 
-    return !r->done && !r->ctx->interrupts && !(status && *status) && !(r->until && loop_now() >= r->until) &&
+    return !r->done && !r->ctx->interrupts && !(r->until && loop_now() >= r->until) &&
            !out_failed(r->ctx->out, &closed, &e);
 }
 
-void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data))
+void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, void (*look)(void *data))
 {
-    while (refresh_goes_on(r, status)) {
+    while (refresh_goes_on(r)) {
         if (r->live)
             refresh_draw(r);
         if (loop_now() >= r->next) {
@@ -356,11 +356,11 @@ void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, cons
     }
 }
 
-void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data))
+void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, void (*look)(void *data))
 {
     r->next = loop_now() + interval;
     refresh_open(r);
-    refresh_loop(r, peers, interval, status, look);
+    refresh_loop(r, peers, interval, look);
     refresh_close(r);
 }
 

@@ -64,13 +64,12 @@ void refresh_draw(struct refresh *r); /* redraws if the table is dirty or the si
 /*
  * Calls look() at the time `next`, and then every `interval` ms unless the table is paused. Redraws the screen if it is
  * open. Returns at the time `until`, when the user or the command closes the table, when a signal comes, when no node
- * is left, when *status is not 0, or when the output has failed. `status` may be NULL.
+ * is left, or when the output has failed.
  */
-void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, const int *status,
-                  void (*look)(void *data));
+void refresh_loop(struct refresh *r, struct peers *peers, int64_t interval, void (*look)(void *data));
 
 /* Opens the screen, calls refresh_loop() and closes the screen. */
-void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, const int *status, void (*look)(void *data));
+void refresh_run(struct refresh *r, struct peers *peers, int64_t interval, void (*look)(void *data));
 
 /*
  * Returns the number of rows to ask for, at least `least`, so that the user can scroll. When the user needs more, the

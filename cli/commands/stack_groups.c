@@ -121,6 +121,27 @@ static struct stack_group *group_of(struct stack_groups *g, const struct one_sta
     return &g->items[g->count++];
 }
 
+void stack_groups_drop(struct stack_groups *g, unsigned node, uint64_t left_out)
+{
+    struct stack_groups kept = {.running = g->running, .grown = g->grown};
+
+    kept.looks = kept.left_out = g->left_out - left_out;
+    for (size_t i = 0; i < g->count; i++) {
+        struct stack_group *from = &g->items[i];
+        const struct one_stack *of = &g->stacks[from->stack];
+        if (of->node == node)
+            continue;
+        struct stack_group *to = group_of(&kept, of, g->frames + of->first, from->initial);
+        const size_t stack = to->stack;
+        *to = *from;
+        to->stack = stack;
+        kept.looks += from->looks;
+        from->processes = NULL;
+    }
+    stack_groups_release(g);
+    *g = kept;
+}
+
 /* Counts processes of a group in a pass. */
 static void group_count(struct stack_group *x, uint64_t count, uint64_t pass)
 {

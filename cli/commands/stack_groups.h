@@ -59,6 +59,9 @@ void stack_groups_release(struct stack_groups *g);
 bool stack_groups_add(struct stack_groups *g, unsigned node, const struct look_answer *a, uint64_t pass,
                       struct funs *funs, struct err *e);
 
+/* Drops the groups of a node. `left_out`: the part of g->left_out that is of the node. */
+void stack_groups_drop(struct stack_groups *g, unsigned node, uint64_t left_out);
+
 /*
  * stack_groups_grow() sets the growth of the groups of a node from the first to the last of its complete passes.
  * stack_groups_grow_from() sets that of all groups since another look, whose functions are in the same tables.

@@ -172,7 +172,7 @@ static bool is_of_cluster(const struct peer *p)
 /* Returns true if the command can do without the node: one that --cluster has found. */
 static bool is_optional(const struct peer *p)
 {
-    return p->wish == PEER_HIDDEN || (p->wish == PEER_CLUSTER && !p->peers->each);
+    return p->wish == PEER_HIDDEN || (p->wish == PEER_CLUSTER && !p->peers->all_of_cluster);
 }
 
 /* Skips an optional node that was never UP. Its failure is only a warning. */

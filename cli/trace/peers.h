@@ -32,7 +32,7 @@ enum peer_state { PEER_FREE, PEER_CONNECTING, PEER_BOOTING, PEER_LISTING, PEER_U
 enum peer_wish {
     PEER_NAMED,   /* named by the options; two names of the same node are one peer */
     PEER_ADDED,   /* added by peers_attach() */
-    PEER_CLUSTER, /* found by --cluster; its failure is only a warning */
+    PEER_CLUSTER, /* found by --cluster; its failure is only a warning, unless `all_of_cluster` is set */
     /* a hidden node that --cluster found; if no epmd knows the node, it is probably a tool, and is skipped silently */
     PEER_HIDDEN,
 };
@@ -87,10 +87,10 @@ struct peers {
     bool opening;                 /* peers_open() runs or has failed, so failed() is not called unless `each` is set */
     bool reattach;
     /*
-     * A node that cannot be attached fails alone: failed() reports it, also for a node that --cluster finds, and
-     * peers_open() succeeds. A command sets this after peers_begin().
+     * A command sets these two after peers_begin(). `each`: a node that cannot be attached fails alone: failed()
+     * reports it, and peers_open() succeeds. `all_of_cluster`: a node that --cluster finds fails like a named one.
      */
-    bool each;
+    bool each, all_of_cluster;
     bool warned;                    /* a warning about the mode of the cookie file was printed */
     bool own_cookie;                /* the member own_cookie of the peer that has listed its cluster last */
     struct session_options options; /* options for peers that are added later */

@@ -444,3 +444,57 @@ END
     assert_failure
     assert_equal "$stderr" 'etrace: cannot write /no/such/place.svg: No such file or directory'
 }
+
+noticed() { grep -qaxF "etrace: $1: the node closed the connection" "$ERR"; }
+
+@test "stacks --for writes the samples of all nodes when a node goes down" {
+    local other
+    node_start other && other=$NODE
+    NODE=$LIVE_NODE
+    ETRACE_DEBUG=wire etrace_start stacks -n "$NODE" -n "$other" --for 1h -P kernel_sup -o "$BATS_TEST_TMPDIR/s.folded" --json
+    looked() { [[ $(grep -ac ' < reply 1: {ok,' "$ERR") -eq 2 ]]; }
+    until_true 30 looked || fail "$(<"$ERR")"
+    node_stop "$other"
+    until_true 30 noticed "$other" || fail "$(<"$ERR")"
+    child_kill "$TRACER" INT
+    trace_wait
+    assert_equal "$status" 1
+    assert_equal "$(jq -r 'select(.type == "stack" and .samples > 0) | .node' "$OUT" | sort)" "$(printf '%s\n' "$NODE" "$other" | sort)"
+    grep -q 'gen_server:loop' "$BATS_TEST_TMPDIR/s.folded"
+}
+
+@test "stacks shows the other nodes when a node cannot be attached or refuses, and the status says why" {
+    stacks -n nobody@127.0.0.1 -P kernel_sup --json
+    assert_failure 3
+    assert_equal "$(jq -r '"\(.type) \(.node)"' <<<"$output")" "$(printf '%s\n' "stack $NODE" "stacks $NODE")"
+    assert_regex "$stderr" 'nobody@127.0.0.1'
+    run --separate-stderr "$ETRACE_BIN" stacks -n nobody@127.0.0.1
+    assert_failure 3
+    assert_equal "$output" ''
+    assert_equal "${#stderr_lines[@]}" 2
+    node_start other
+    stacks -n "$LIVE_NODE" -P w --json
+    node_stop "$NODE"
+    NODE=$LIVE_NODE
+    assert_failure 5
+    assert_equal "$(jq -r '"\(.type) \(.node)"' <<<"$output")" "$(printf '%s\n' "stack $NODE" "stacks $NODE")"
+    assert_regex "$stderr" 'no process is registered as w on the node'
+}
+
+@test "stacks on a terminal goes on with the other nodes when a node goes down, and t still traces" {
+    local other
+    node_start other && other=$NODE
+    NODE=$LIVE_NODE
+    terminal 160 24 "$ETRACE_BIN stacks -n $NODE -n $other -P kernel_sup -v --interval 500ms; echo the end: \$?; sleep 100"
+    await "$other .*\(kernel_sup\)"
+    node_stop "$other"
+    await ' · 1 error$'
+    await_not "$other .*\(kernel_sup\)"
+    await "$NODE .*\(kernel_sup\)"
+    keys t
+    await "etrace: etrace -n $NODE -P '<[0-9.]+>' 'recv\(_\)' 'send\(_, _\)'"
+    await 'Ctrl-C stops'
+    keys C-c
+    await 'the end: 1'
+    terminal_end
+}

@@ -380,3 +380,51 @@ marks() { [[ $(marked) == "$1" ]]; }
     assert_output --partial init
     refute_output --partial $'\033[?1049h'
 }
+
+# looked: both nodes have answered the first look. noticed NODE: etrace has reported the end of the node.
+looked() { [[ $(grep -ac " < reply 1: {ok," "$ERR") -eq 2 ]]; }
+noticed() { grep -qaxF "etrace: $1: the node closed the connection" "$ERR"; }
+
+@test "ps --for shows the growth on the other nodes when a node goes down" {
+    local other
+    node_start other && other=$NODE
+    NODE=$LIVE_NODE
+    ETRACE_DEBUG=wire etrace_start ps -n "$NODE" -n "$other" --for 1h --json
+    until_true 30 looked || fail "$(<"$ERR")"
+    node_stop "$other"
+    until_true 30 noticed "$other" || fail "$(<"$ERR")"
+    child_kill "$TRACER" INT
+    trace_wait
+    assert_equal "$status" 1
+    assert_equal "$(jq -r 'select(.type == "process") | "\(.node) \(has("growth"))"' "$OUT" | sort -u)" "$NODE true"
+    assert_equal "$(jq -r 'select(.type == "processes") | .node' "$OUT")" "$NODE"
+}
+
+@test "ps shows the other nodes when a node cannot be attached, and the status is 3" {
+    ps -n nobody@127.0.0.1 -P kernel_sup --json
+    assert_failure 3
+    assert_equal "$(jq -r '"\(.type) \(.node)"' <<<"$output")" "$(printf '%s\n' "process $NODE" "processes $NODE")"
+    assert_regex "$stderr" 'nobody@127.0.0.1'
+    # No table stands for a node without an answer.
+    run --separate-stderr "$ETRACE_BIN" ps -n nobody@127.0.0.1
+    assert_failure 3
+    assert_equal "$output" ''
+    assert_equal "${#stderr_lines[@]}" 2
+}
+
+@test "a table on a terminal goes on with the other nodes when a node goes down" {
+    local other
+    node_start other && other=$NODE
+    NODE=$LIVE_NODE
+    terminal 150 24 "$ETRACE_BIN ps -n $NODE -n $other -P kernel_sup --interval 500ms; echo the end: \$?; sleep 100"
+    await "^.*$other <[0-9.]+>\(kernel_sup\)"
+    node_stop "$other"
+    await " · $NODE · 1 process .* · 1 error$"
+    await_not "$other <"
+    await "$NODE <[0-9.]+>\(kernel_sup\)"
+    keys q
+    await "^etrace: $other: the node closed the connection"
+    await 'the end: 1'
+    terminal_shows "$NODE <[0-9.]+>\(kernel_sup\)"
+    terminal_end
+}

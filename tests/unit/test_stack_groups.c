@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests the groups of stacks at their limit, and how processes in them get their names. */
+/* Tests the groups of stacks at their limit, those of a node that is dropped, and how processes get their names. */
 #include "commands/stack_groups.h"
 
 #include "erlang/etf_write.h"
@@ -105,12 +105,39 @@ static void names(void)
     buf_release(&b);
 }
 
+static void drop(void)
+{
+    for (unsigned i = 0; i < GROUPS_MAX / FUNCTIONS; i += 50)
+        add(i % 100 ? 1 : 2, i, i + 50);
+    add(1, 0, 1);
+    add(2, 0, 3);
+    add(2, 50, 52);
+    stack_groups_drop(&groups, 1, FUNCTIONS);
+    ok(groups.count == 60000 && groups.nstacks == 60000, "the groups of the other node are left");
+    ok(groups.left_out == 2 * FUNCTIONS && groups.looks == 60000 + 5 * FUNCTIONS, "and their looks");
+    unsigned others = 0;
+    for (size_t i = 0; i < groups.count; i++)
+        others += groups.stacks[groups.items[i].stack].node != 2 || groups.items[i].nprocesses != 1;
+    ok(!others, "with their processes");
+    add(2, 0, 1);
+    ok(groups.count == 60000, "a known stack is found again");
+    add(1, 0, 1);
+    ok(groups.count == 60000 + FUNCTIONS, "the dropped node can have groups again");
+}
+
+static void clear(void)
+{
+    stack_groups_release(&groups);
+    groups = (struct stack_groups){0};
+}
+
 int main(void)
 {
     look_funs_init(&funs);
     full();
-    stack_groups_release(&groups);
-    groups = (struct stack_groups){0};
+    clear();
+    drop();
+    clear();
     names();
     stack_groups_release(&groups);
     look_funs_release(&funs);
