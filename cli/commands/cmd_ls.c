@@ -206,6 +206,13 @@ static bool take_row(struct etf *r, struct place *at)
     return etf_skip(r);
 }
 
+/* Serves the loop until `until`, and renews the leases of the sessions, because a pager may wait for long. */
+static void ls_step(struct ls *l, int64_t until)
+{
+    if (!peers_step(&l->request.peers, until))
+        loop_step(&l->ctx->loop, until);
+}
+
 static bool await_output(struct ls *l)
 {
     struct err e;
@@ -213,8 +220,8 @@ static bool await_output(struct ls *l)
 
     while (out_backlog(l->ctx->out, BACKLOG_FULL) > BACKLOG_FULL && !l->ctx->interrupts &&
            !out_failed(l->ctx->out, &closed, &e))
-        loop_step(&l->ctx->loop, loop_now() + 20);
-    loop_step(&l->ctx->loop, 0);
+        ls_step(l, loop_now() + 20);
+    ls_step(l, 0);
     return l->ctx->interrupts || out_failed(l->ctx->out, &closed, &e);
 }
 

@@ -134,3 +134,25 @@ $NODE,work,fac,1,true,"
     assert_line --index 0 --regexp '^NODE .* STATE$'
     assert_line --regexp "^$NODE .* ok" # other suites have other nodes
 }
+
+@test "a reader that waits, such as a pager, does not end the session" {
+    local pipe
+    node_start long # a list that is longer than what ls keeps in memory
+    on_node '[code:ensure_loaded(list_to_atom(filename:basename(F, ".beam"))) || A <- [stdlib, compiler, kernel], F <- filelib:wildcard(filename:join([code:lib_dir(A), "ebin", "*.beam"]))], ok'
+    mkfifo "$BATS_TEST_TMPDIR/pipe"
+    exec {pipe}<>"$BATS_TEST_TMPDIR/pipe"
+    ETRACE_DEBUG=wire "$ETRACE_BIN" ls -n "$NODE" _ --json --args >"$BATS_TEST_TMPDIR/pipe" 2>"$ERR" 3>&- {pipe}>&- &
+    TRACER=$!
+    TRACERS+=("$TRACER")
+    # ls renews its lease while the pipe is full.
+    until_true 60 grep -qaF '< reply 4294967295: {ok,pong}' "$ERR" || fail "ls asked for nothing more: $(tail -n 3 "$ERR")"
+    child "$TRACER" || fail "ls has ended: $(tail -n 3 "$ERR")"
+    exec {pipe}<&- {pipe}<"$BATS_TEST_TMPDIR/pipe"
+    cat <&"$pipe" >"$OUT"
+    exec {pipe}<&-
+    trace_wait
+    assert_equal "$status" 0
+    assert_equal "$(tail -n 1 "$OUT" | jq -r .node)" "$NODE"
+    node_stop "$NODE"
+    NODE=$LIVE_NODE
+}
