@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* etrace sessions: lists all trace sessions on a node. Can destroy one of them. */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,48 +289,80 @@ static void sessions_print(struct ctx *ctx, const struct sessions_opts *o, const
 
 /* ---- ending a session ---- */
 
-/* Reads a line from the terminal. Returns true if it begins with y. */
-static bool said_yes(struct ctx *ctx)
-{
-    char line[64];
-    size_t len = 0;
+/* The answer to a question on the terminal. */
+struct said {
+    char first;      /* its first byte; 0: none was read yet */
+    bool line, over; /* line: the end of the line was read; over: nothing more is to be read */
+};
 
-    while (len < sizeof(line) && !ctx->interrupts) {
-        ssize_t n = read(STDIN_FILENO, line + len, 1);
-        if (n <= 0 || line[len] == '\n')
-            break;
-        len++;
-    }
-    return len && tolower((unsigned char)line[0]) == 'y';
+static void sessions_on_input(void *owner)
+{
+    struct said *x = owner;
+    char bytes[64];
+    const ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return;
+    if (n > 0 && !x->first)
+        x->first = bytes[0];
+    x->line = n > 0 && memchr(bytes, '\n', (size_t)n);
+    x->over = n <= 0 || x->line;
+}
+
+/* Prints a question, and waits for the answer while the session with the node goes on. */
+static struct said sessions_ask_user(struct request *a, struct str question)
+{
+    const struct ctx *ctx = a->peers.ctx;
+    struct said said = {0};
+    struct loop_fd in = {.fd = STDIN_FILENO, .want_read = true, .ready = sessions_on_input, .owner = &said};
+
+    ssize_t n = write(STDERR_FILENO, question.at, question.len);
+    loop_add(&a->peers.ctx->loop, &in);
+    while (!said.over && !ctx->interrupts && peers_step(&a->peers, -1))
+        continue;
+    loop_remove(&a->peers.ctx->loop, &in);
+    if (!said.line)
+        n = write(STDERR_FILENO, "\n", 1); /* a message begins in a line of its own */
+    (void)n;
+    return said;
+}
+
+/* Returns true if the user agrees. Otherwise *e has an error, or its status is 0 if the user has answered no. */
+static bool sessions_confirmed(struct request *a, const struct peer *p, int64_t id, const struct row *found,
+                               struct err *e)
+{
+    struct buf b = {0};
+
+    buf_printf(&b, "session %lld on %s: ", (long long)id, session_node(p->session)->name);
+    print_safe(&b, found->name);
+    buf_puts(&b, " · ");
+    put_contents(&b, found);
+    buf_puts(&b, "\ndestroy it? [y/N] ");
+    const struct said said = sessions_ask_user(a, buf_view(&b));
+    buf_release(&b);
+    *e = p->why;
+    if (a->peers.ctx->interrupts)
+        return err_set(e, ERR_RUN, "interrupted: the session was not destroyed");
+    return !e->status && tolower((unsigned char)said.first) == 'y';
 }
 
 static bool destroy_session(struct ctx *ctx, struct request *a, struct peer *p, int64_t id, const struct row *found,
                             bool yes, struct err *e)
 {
-    const char *node = session_node(p->session)->name;
     struct buf b = {0};
     struct etf r;
 
-    if (!yes) {
-        buf_printf(&b, "session %lld on %s: ", (long long)id, node);
-        print_safe(&b, found->name);
-        buf_puts(&b, " · ");
-        put_contents(&b, found);
-        buf_puts(&b, "\ndestroy it? [y/N] ");
-        ssize_t n = write(STDERR_FILENO, b.data, b.len);
-        (void)n;
-        buf_release(&b);
-        if (!said_yes(ctx)) {
+    if (!yes && !sessions_confirmed(a, p, id, found, e)) {
+        if (!e->status)
             ctx_say(ctx, "the session was not destroyed");
-            return true;
-        }
+        return !e->status;
     }
     request_begin(&b, "destroy", 1);
     etf_int(&b, id);
     bool ok = request_node(a, p, buf_view(&b), &r, e);
     buf_release(&b);
     if (ok)
-        ctx_say(ctx, "session %lld on %s is destroyed", (long long)id, node);
+        ctx_say(ctx, "session %lld on %s is destroyed", (long long)id, session_node(p->session)->name);
     return ok;
 }
 

@@ -154,6 +154,39 @@ session() { jq -c "select(.name == \"$1\") | $2" <<<"$output"; }
     theirs_end
 }
 
+@test "the question of --destroy keeps its connection, and Ctrl-C or the end of the node answers it" {
+    local id
+    theirs 'ok'
+    id=$(theirs_id)
+    terminal 160 24 "PS1='ready> ' exec bash --norc --noprofile"
+    await 'ready>'
+    entered "ETRACE_DEBUG=wire $ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
+    await 'destroy it\? \[y/N\]'
+    await '< reply 4294967295: \{ok,pong\}' # etrace renews its lease while the question waits
+    keys C-c
+    await 'etrace: interrupted: the session was not destroyed'
+    await 'status 1'
+    assert_equal "$(theirs_id)" "$id"
+    entered clear
+    await_not status
+    entered "$ETRACE_BIN sessions -n $NODE --destroy $id; echo st''atus \$?"
+    await 'destroy it\? \[y/N\]'
+    keys C-d
+    await 'etrace: the session was not destroyed'
+    await 'status 0'
+    assert_equal "$(theirs_id)" "$id"
+    theirs_end
+    live_own gone
+    theirs 'ok'
+    entered clear
+    await_not status
+    entered "$ETRACE_BIN sessions -n $NODE --destroy $(theirs_id); echo st''atus \$?"
+    await 'destroy it\? \[y/N\]'
+    node_stop "$NODE"
+    await "^etrace: $NODE: the node closed the connection"
+    await 'status 1'
+}
+
 # bats test_tags=each
 @test "info shows the session and the counters of a function" {
     theirs 'trace:function(S, {work, one, 1}, true, [local]),
