@@ -351,14 +351,23 @@ static bool show_one(struct info *x, struct peer *p, const char *word, struct er
 static int info_run(struct ctx *ctx, const struct info_opts *o, const struct node_opts *node, const struct texts *words)
 {
     struct info x = {.ctx = ctx, .o = o};
-    struct err e;
+    struct err e, lack = {0};
+    bool shown = false;
 
     funs_init(&x.funs);
     bool ok = request_open(&x.request, ctx, node, &e);
     for (struct peer *p = NULL; ok && (p = peers_next(&x.request.peers, p));)
-        for (size_t k = 0; ok && k < words->count; k++)
+        for (size_t k = 0; ok && k < words->count; k++) {
             ok = show_one(&x, p, words->items[k], &e);
-    int status = ok ? 0 : ctx_fail(ctx, &e);
+            shown |= ok;
+            if (ok)
+                continue;
+            peer_prefix_error(p, &e);
+            lack = e;
+            if ((ok = peers_may_lack(&x.request.peers, &e)))
+                ctx_warn(ctx, "left out: %s", e.text);
+        }
+    int status = !ok ? ctx_fail(ctx, &e) : lack.status && !shown ? ctx_fail(ctx, &lack) : 0;
     request_close(&x.request);
     funs_release(&x.funs);
     return status;

@@ -309,7 +309,8 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
     struct ls l = {.ctx = ctx, .o = o};
     struct texts texts = {0};
     struct arena arena;
-    struct err e;
+    struct err e, lack = {0};
+    bool matched = false;
     int status = 0;
 
     arena_init(&arena);
@@ -327,16 +328,22 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         exprs_init(&exprs);
         ok = request_selection(&selection, &exprs, &what, &texts, session_node(p->session), false, &e) &&
              cmd_ls_list(&l, p, buf_view(&selection), &e);
-        if (!ok)
+        matched |= ok;
+        if (!ok) {
             request_empty(words, session_node(p->session)->name, &e);
+            peer_prefix_error(p, &e);
+            lack = e;
+            if ((ok = peers_may_lack(&l.request.peers, &e)))
+                ctx_warn(ctx, "left out: %s", e.text);
+        }
         exprs_release(&exprs);
         buf_release(&selection);
     }
     if (l.left_out)
         ctx_warn(ctx, "%llu functions are not listed, because their names do not fit into memory: leave out --sort",
                  (unsigned long long)l.left_out);
-    if (!ok && !await_output(&l))
-        status = ctx_fail(ctx, &e);
+    if ((!ok || (lack.status && !matched)) && !await_output(&l))
+        status = ctx_fail(ctx, ok ? &lack : &e);
     request_close(&l.request);
     texts_release(&texts);
     arena_release(&arena);

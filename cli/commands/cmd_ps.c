@@ -112,6 +112,12 @@ static bool ps_knows_any(const struct ps_run *x)
     return false;
 }
 
+static void ps_forget_all(struct ps_run *x)
+{
+    for (size_t i = 0; i < x->peers.count; i++)
+        ps_node_forget(&x->nodes[i]);
+}
+
 /*
  * Ends the looks at a node. Drops its processes, because the table is about now. Only a screen without a further node
  * keeps them, for the table that stays on the terminal.
@@ -257,8 +263,7 @@ static void ps_on_reply(void *data, struct peer *p, const struct session_reply *
     x->refresh.dirty = true;
     if (!ok) {
         ps_lose(x, p);
-        peer_detach(p);
-        refresh_fail(&x->refresh, &x->status, &e);
+        refresh_refused(&x->refresh, &x->status, p, &e);
     }
     if (x->again && !ps_is_looking(x)) {
         x->again = false;
@@ -504,18 +509,20 @@ static void ps_do(struct ps_run *x)
 
     const bool goes_on = ps_look(x);
 
-    if (x->o->for_ns && !goes_on)
-        return;
-    if (x->o->for_ns) {
+    if (x->o->for_ns && goes_on) {
         ps_wait(x, loop_now() + x->o->for_ns / 1000000);
         x->growth = true;
         x->ctx->interrupts = 0; /* the Ctrl-C that ended the wait must not end the command */
         ps_look(x);
+    } else if (x->o->for_ns) {
+        ps_forget_all(x); /* one look shows no growth */
     } else if (can_live && goes_on) {
         int64_t interval = x->o->interval_ns ? MAX(x->o->interval_ns / 1000000, INTERVAL_LEAST) : INTERVAL_MS;
         refresh_run(&x->refresh, &x->peers, interval, ps_look_again);
     }
-    if (!x->trace_pid[0] && ps_knows_any(x))
+    if (!ps_knows_any(x))
+        refresh_empty(&x->refresh, &x->status);
+    else if (!x->trace_pid[0])
         ps_print(x);
 }
 

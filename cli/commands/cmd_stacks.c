@@ -321,8 +321,7 @@ static void stacks_on_reply(void *data, struct peer *p, const struct session_rep
     }
     if (!ok) {
         stacks_lose(x, p);
-        peer_detach(p);
-        refresh_fail(&x->refresh, &x->status, &e);
+        refresh_refused(&x->refresh, &x->status, p, &e);
     } else if (x->refresh.live) {
         stacks_pump(x);
     }
@@ -839,6 +838,8 @@ static int stacks_run(struct ctx *ctx, const struct stacks_opts *o, const struct
         stacks_collect(&x);
         if (x.can_live && stacks_can_look(&x) && !ctx->interrupts)
             stacks_live(&x);
+        if (!stacks_knows_any(&x))
+            refresh_empty(&x.refresh, &x.status);
         const bool shows = stacks_knows_any(&x) && !x.chosen.nprocesses;
         ok = !shows || stacks_write(&x, &e);
         if (ok && shows)

@@ -320,6 +320,8 @@ static void cmd_top_on_failed(void *data, struct peer *p, const struct err *e)
 {
     struct top *t = data;
 
+    if (t->states[p->index].doing == OVER)
+        return;
     t->states[p->index].doing = OVER;
     t->refresh.dirty = true;
     refresh_fail(&t->refresh, &t->status, e);
@@ -371,13 +373,30 @@ static void look_for_moved(struct top *t, size_t i)
     buf_release(&text);
 }
 
+/* Returns the next node after `p` that is in the state; NULL: none. */
+static struct peer *top_next(const struct top *t, struct peer *p, enum doing doing)
+{
+    while ((p = peers_next(&t->peers, p)) && t->states[p->index].doing != doing)
+        continue;
+    return p;
+}
+
 /* Returns true if no connected node still has to answer. */
 static bool all_have_answered(const struct top *t)
 {
-    for (size_t i = 0; i < t->peers.count; i++)
-        if (peer_is_there(&t->peers.items[i]) && t->states[i].doing != IDLE)
-            return false;
-    return true;
+    return !top_next(t, NULL, COUNTING) && !top_next(t, NULL, READING);
+}
+
+/* Ends the part of a node that has refused. Unless the table can do without it, ends the command. */
+static void top_refused(struct top *t, struct peer *p, struct err *e)
+{
+    request_empty(t->words, t->names[p->index], e);
+    t->states[p->index].doing = OVER;
+    t->states[p->index].whole = false;
+    if (refresh_refused(&t->refresh, &t->status, p, e))
+        t->names[p->index] = NULL; /* the table leaves it out */
+    else
+        t->refresh.done = true;
 }
 
 /* Prints a table at each interval. Waits at most one more interval for nodes that have not answered. */
@@ -405,7 +424,6 @@ static void cmd_top_on_reply(void *data, struct peer *p, const struct session_re
     t->answered = loop_now();
     if (!reply->ok) {
         session_error(reply, &e);
-        request_empty(t->words, t->names[p->index], &e);
         ok = false;
     } else if (was == COUNTING) {
         s->untraced = false;
@@ -424,11 +442,8 @@ static void cmd_top_on_reply(void *data, struct peer *p, const struct session_re
     if (t->refresh.live)
         restart_counting(t);
     t->refresh.dirty = true;
-    if (!ok) {
-        s->whole = false;
-        refresh_fail(&t->refresh, &t->status, &e);
-        t->refresh.done = true;
-    }
+    if (!ok)
+        top_refused(t, p, &e);
 }
 
 static void on_progress(void *data, struct peer *p, int64_t done, int64_t all)
@@ -463,10 +478,8 @@ static void say_begun(struct top *t, const struct peer *p)
 
 static bool report_interrupt(const struct top *t, struct err *e)
 {
-    const struct peer *p = peers_next(&t->peers, NULL);
+    const struct peer *p = top_next(t, NULL, COUNTING);
 
-    while (p && t->states[p->index].doing == IDLE)
-        p = peers_next(&t->peers, p);
     return err_set(e, ERR_RUN, "%s has not answered yet", t->names[p->index]);
 }
 
@@ -484,22 +497,26 @@ static bool cmd_top_begin(struct top *t, const struct node_opts *o, struct err *
     t->names = mem_zalloc(PEERS_MAX * sizeof(*t->names));
     t->requests = mem_zalloc(PEERS_MAX * sizeof(*t->requests));
     peers_begin(&t->peers, t->ctx, &handlers);
+    t->peers.each = true;
     if (!peers_open(&t->peers, o, &session, e))
         return false;
     for (struct peer *p = NULL; (p = peers_next(&t->peers, p));) {
         t->names[p->index] = session_node(p->session)->name;
-        if (!count_request(t, session_node(p->session), &t->requests[p->index], e))
-            return false;
-        cmd_top_ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
+        if (count_request(t, session_node(p->session), &t->requests[p->index], e))
+            cmd_top_ask(t, p, buf_view(&t->requests[p->index]), COUNTING);
+        else
+            top_refused(t, p, e);
     }
-    while (!all_have_answered(t) && !t->status && !t->ctx->interrupts && peers_step(&t->peers, -1))
+    while (!all_have_answered(t) && !t->refresh.done && !t->ctx->interrupts && peers_step(&t->peers, -1))
         continue;
-    if (!all_have_answered(t) && !t->status && t->ctx->interrupts)
-        return report_interrupt(t, e);
-    for (struct peer *p = NULL; !t->status && (p = peers_next(&t->peers, p));)
-        say_begun(t, p);
-    if (t->status)
+    if (t->refresh.done)
         return true;
+    if (!all_have_answered(t) && t->ctx->interrupts)
+        return report_interrupt(t, e);
+    if (!top_next(t, NULL, IDLE))
+        refresh_empty(&t->refresh, &t->status);
+    for (struct peer *p = NULL; (p = top_next(t, p, IDLE));)
+        say_begun(t, p);
     const struct top_table x = current_table(t);
     enum top_kept kept;
     top_table_kept(&x, t->counters, &kept);
@@ -570,7 +587,7 @@ static void read_whole(struct top *t)
         ;
     t->refresh.paused = false;
     for (size_t i = 0; i < t->peers.count; i++)
-        t->states[i].whole = t->names[i];
+        t->states[i].whole = t->names[i] && t->states[i].doing != OVER;
     read_request(t, true, &b);
     while (ask_whole(t, buf_view(&b)) && await_nodes(t, end))
         ;
@@ -633,7 +650,7 @@ static int top_run(struct ctx *ctx, const struct top_opts *o, const struct node_
     bool ok = request_check(ctx, &o->what, words, &t.arena, &t.texts, &e) && cmd_top_begin(&t, node, &e);
     if (!ok)
         refresh_fail(&t.refresh, &t.status, &e);
-    if (!t.status && !o->what.dry_run) {
+    if (ok && !t.refresh.done && top_next(&t, NULL, IDLE) && !o->what.dry_run) {
         ctx_watch_reader(ctx);
         bool was_live = o->as == GRID_TEXT && screen_can(STDIN_FILENO, STDOUT_FILENO);
         top_follow(&t, was_live);

@@ -385,3 +385,25 @@ void refresh_fail(struct refresh *r, int *status, const struct err *e)
     if (!*status)
         *status = failed;
 }
+
+bool refresh_refused(struct refresh *r, int *status, struct peer *p, struct err *e)
+{
+    peer_prefix_error(p, e);
+    peer_detach(p);
+    if (!peers_may_lack(p->peers, e)) {
+        refresh_fail(r, status, e);
+        return false;
+    }
+    r->lack = *e;
+    if (r->live)
+        buf_printf(&r->notes, "left out: %s\n", e->text);
+    else
+        ctx_warn(r->ctx, "left out: %s", e->text);
+    return true;
+}
+
+void refresh_empty(struct refresh *r, int *status)
+{
+    if (r->lack.status && !*status)
+        refresh_fail(r, status, &r->lack);
+}

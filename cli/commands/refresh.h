@@ -53,6 +53,7 @@ struct refresh {
     unsigned columns, lines;
     char filter[REFRESH_FILTER + 1]; /* rows must contain this text; "": all rows match */
     struct buf notes;                /* errors and warnings that refresh_close() prints */
+    struct err lack;                 /* why the last node was left out; status 0: none was */
 };
 
 void refresh_open(struct refresh *r);
@@ -79,5 +80,12 @@ size_t refresh_wants(struct refresh *r, size_t least);
 
 /* Reports an error, or keeps it until the screen is closed, and counts it in the title. Sets *status if it is 0. */
 void refresh_fail(struct refresh *r, int *status, const struct err *e);
+/*
+ * Reports that a node has refused, as refresh_fail() does, and begins to leave the node. Returns true if that was only
+ * a warning, because peers_may_lack().
+ */
+bool refresh_refused(struct refresh *r, int *status, struct peer *p, struct err *e);
+/* Fails if nodes were left out, and nothing else has failed: the command calls it if it has nothing to show. */
+void refresh_empty(struct refresh *r, int *status);
 
 #endif

@@ -404,7 +404,7 @@ void top_table_data(const struct top_table *t, enum grid_as as, struct buf *to)
     top_grid_init(&x, t);
     grid_data(&x.grid, as, "count", to);
     for (unsigned i = 0; i < t->count && as == GRID_JSON; i++)
-        if (t->names[i]) /* NULL: --cluster did not reach the node */
+        if (t->names[i]) /* NULL: the node was not reached, or was left out */
             json_node(to, &t->nodes[i], t->names[i]);
     top_grid_release(&x);
 }

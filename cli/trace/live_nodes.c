@@ -2,12 +2,10 @@
 /* The nodes of a trace: attaches and arms each of them, and knows which of them are traced. */
 #include "live_state.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../ground/mem.h"
-#include "../ground/utf8.h"
 #include "child.h"
 
 #define SLOW_MS 300   /* if arming takes longer, print which node etrace waits for */
@@ -67,34 +65,15 @@ void live_on_failed(void *data, struct peer *p, const struct err *cause)
         live_fail(l, cause);
 }
 
-/*
- * Returns true if the error only says that a node of --cluster lacks the functions. Not every node of a cluster needs
- * them.
- */
-static bool may_lack(const struct live *l, const struct err *e)
-{
-    return l->o->node->cluster && e->status == ERR_EMPTY;
-}
-
-/* With several nodes, prefixes the error with the name of the node unless the error already starts with it. */
-static struct err prefix_error(const struct live *l, const struct peer *p, const struct err *e)
-{
-    struct err full = *e;
-
-    if (peers_several(&l->sessions.peers) && strncmp(e->text, peer_name(p), strlen(peer_name(p))) != 0)
-        snprintf(full.text, sizeof(full.text), "%.255s: %.250s", peer_name(p), e->text);
-    utf8_make_safe(full.text);
-    return full;
-}
-
 void live_on_refused(void *data, struct peer *p, const struct err *e)
 {
     struct live *l = data;
-    struct err full = prefix_error(l, p, e);
+    struct err full = *e;
 
+    peer_prefix_error(p, &full);
     if (l->state == LIVE_LEAVING)
         return;
-    if (p->late || may_lack(l, e)) {
+    if (p->late || peers_may_lack(p->peers, e)) {
         l->empty = *e;
         ctx_warn(l->ctx, "%s: not traced: %s", peer_name(p), e->text);
         move_node(l, p, NODE_WITHOUT);

@@ -2,11 +2,13 @@
 #include "peers.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../erlang/etf_write.h"
 #include "../ground/mem.h"
+#include "../ground/utf8.h"
 #include "../node/knock.h"
 #include "wire_log.h"
 
@@ -92,6 +94,22 @@ void peers_alone(const struct peers *ps, const struct peer *p, const char *const
 const char *peer_name(const struct peer *p)
 {
     return p->session ? session_node(p->session)->name : p->name;
+}
+
+bool peers_may_lack(const struct peers *ps, const struct err *e)
+{
+    return ps->node && ps->node->cluster && e->status == ERR_EMPTY;
+}
+
+void peer_prefix_error(const struct peer *p, struct err *e)
+{
+    const struct err own = *e;
+    const char *name = peer_name(p);
+
+    if (!name || !peers_several(p->peers) || strstr(own.text, name))
+        return;
+    snprintf(e->text, sizeof(e->text), "%.255s: %.250s", name, own.text);
+    utf8_make_safe(e->text);
 }
 
 /* ---- what sessions report ---- */

@@ -156,6 +156,14 @@ bool peer_answer(const struct peer *p, struct err *e);
 /* Calls peer_request(), then peers_step() until the answer has come, then peer_answer(). Never call it in a handler. */
 bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *into, struct err *e);
 
+/*
+ * Returns true if the error of a node only says that nothing on it matches, and --cluster is given: not every node of a
+ * cluster needs what the command asks for.
+ */
+bool peers_may_lack(const struct peers *ps, const struct err *e);
+/* With several nodes, prefixes an error of the node with its name, unless the error has the name already. */
+void peer_prefix_error(const struct peer *p, struct err *e);
+
 void peer_progress(struct peer *p, int64_t done, int64_t all); /* shows how many functions are armed */
 /*
  * Treats the peer as failed, for a caller that could not send a request to it. A no-op if the peer has failed already.

@@ -270,6 +270,16 @@ slow_worker() { # THEN
     terminal_end
 }
 
+@test "top counts on the other nodes when a node cannot be attached, and the status is 3" {
+    run --separate-stderr timeout 60 "$ETRACE_BIN" top -n nobody@127.0.0.1 -n "$NODE" --for 100ms --json work:one/1
+    assert_failure 3
+    assert_equal "$(jq -r 'select(.type == "counted") | .node' <<<"$output")" "$NODE"
+    assert_regex "$stderr" 'nobody@127.0.0.1'
+    run --separate-stderr timeout 60 "$ETRACE_BIN" top -n nobody@127.0.0.1 --for 100ms work:one/1
+    assert_failure 3
+    assert_output ''
+}
+
 @test "top reports a node that goes down and continues with the others" {
     local first=$NODE second
     node_start top_gone

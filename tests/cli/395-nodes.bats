@@ -675,6 +675,38 @@ silent_epmd() { # N...
     until_true 60 has listening "$BATS_TEST_TMPDIR/epmd" || fail "$(<"$BATS_TEST_TMPDIR/epmd")"
 }
 
+@test "with --cluster, commands leave out the nodes on which nothing matches, and fail if none is left" {
+    local here there command
+    NODES=()
+    node_start a
+    node_start b
+    here=${NODES[0]} there=${NODES[1]}
+    node_eval "$here" "net_kernel:connect_node('$there'), code:del_path(filename:dirname(code:which(control))), code:purge(work), code:delete(work)" >/dev/null
+    node_eval "$there" 'code:ensure_loaded(work), begin register(only, spawn(fun() -> receive stop -> ok end end)), ok end' >/dev/null
+    cluster() { run --separate-stderr timeout 60 "$ETRACE_BIN" "$1" -n "$here" --cluster "${@:2}"; }
+    for command in 'ls --json work:one/1' 'info work:one/1' 'info only' 'top --for 1s --json work:one/1' 'ps --json -P only' \
+        'ps --json --for 1s -P only' 'stacks --json -P only' 'stacks --json --for 1s -P only'; do
+        # shellcheck disable=SC2086
+        cluster $command
+        assert_equal "$command: $status" "$command: 0"
+        assert_regex "$stderr" "etrace: left out: .*$here"
+        assert_regex "$output" "$there"
+        refute_regex "$output" "$here"
+    done
+    for command in 'ls work:nosuch/1' 'info nosuch' 'top --for 1s work:nosuch/1' 'ps -P nosuch' 'ps --for 1s -P nosuch' 'stacks -P nosuch'; do
+        # shellcheck disable=SC2086
+        cluster $command
+        assert_equal "$command: $status $output" "$command: 5 "
+        assert_regex "$stderr" "etrace: left out: .*$here"
+        assert_regex "$stderr" "etrace: left out: .*$there"
+    done
+    # Without --cluster each named node must have it.
+    run --separate-stderr timeout 60 "$ETRACE_BIN" top -n "$there" -n "$here" --for 1s work:one/1
+    assert_failure 5
+    assert_output ''
+    assert_regex "$stderr" "$here"
+}
+
 @test "hidden nodes with a silent epmd do not end the sessions of the cluster" {
     local i
     NODES=()
