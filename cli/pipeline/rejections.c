@@ -19,7 +19,8 @@ struct rejection {
     enum rejected what; /* REJECTED_EVENTS if the events are of several kinds */
     uint64_t events;    /* 0: only the node has rejected events */
     struct buf nearest; /* the encoded number that comes nearest to the constant; empty: none */
-    struct buf example; /* the line of the first event without such a number; empty: none */
+    bool of_nodes;      /* `nearest` is also that of the events that only the nodes have rejected */
+    struct buf example; /* the line of the first event; empty: none */
 };
 
 static const struct term_env no_names;
@@ -115,8 +116,7 @@ void rejections_add(struct rejections *r, struct wheres *w, const struct where *
     count_event(x, e);
     if (v.state == VALUE_TERM && wire_class(v.at) == WIRE_NUMBER)
         keep_nearest(x, v, up);
-    else
-        keep_example(x, e, r->style);
+    keep_example(x, e, r->style);
 }
 
 void rejections_add_grep(struct rejections *r, const struct grep *grep, const struct event *e)
@@ -152,6 +152,7 @@ static void add_time(struct rejections *r, const struct where *condition, const 
     struct rejection *x = rejections_find(r, condition, NULL);
     x->what = x->events ? x->what : REJECTED_RESULTS;
     keep_nearest(x, value_int(&a, ns), up);
+    x->of_nodes = true;
     arena_release(&a);
 }
 
@@ -213,7 +214,7 @@ bool rejections_put(const struct rejections *r, size_t index, bool some, struct 
         buf_printf(to, "%ss", names[x->what]);
     else
         buf_printf(to, "%llu %s%s", (unsigned long long)x->events, names[x->what], PLURAL(x->events));
-    if (x->nearest.len)
+    if (x->nearest.len && (x->of_nodes || !some))
         put_nearest(x, to);
     else if (x->example.len)
         put_example(x, to);

@@ -331,6 +331,9 @@ called_again() {
     says "'ret =:= 7' rejected results, such as <[0-9.]+>.* return work:one/1 = 5"
     assert_regex "$talk" '0 events.* · 10 filtered'
     assert_equal "$out" ''
+    # The nearest value is unknown, because the node has rejected further results.
+    traced -e 'ret > 100' 'work:one/1 -> return' -- 'work:one(5), work:one(50)'
+    says "'ret > 100' rejected results, such as <[0-9.]+>.* return work:one/1 = 5 "
     traced -e 'class == error and dur > 1ns' 'work:one/1 -> return' -- 'work:loop(5)'
     says "'class == error' rejected results, such as <[0-9.]+>.* return work:one/1 = 5"
     traced 'work:one/1 inside (work:slow/1 where dur > 1min)' -- 'work:slow(40)'
