@@ -307,6 +307,14 @@ static bool take_note(struct strand *s, const struct item *item)
     return false; /* a mark, or a note of a newer etrace */
 }
 
+/* Returns the batch that the node's strand takes next; empty if that is a note, or if there is none yet. */
+static struct str next_batch(const struct order *o, const struct strand *s)
+{
+    if (!s->first)
+        return o->borrowed;
+    return s->first->note ? (struct str){0} : (struct str){s->first->bytes, s->first->len};
+}
+
 /*
  * Returns true if the node's current run has no more input: the next item is a note that the node is down, or begins a
  * new run, or the input ends here.
@@ -322,16 +330,14 @@ static bool must_close(const struct order *o, const struct strand *s)
         return note.what == ETW_NOTE_DOWN;
     }
     if (s->first || o->borrowed.len)
-        return merge_begins_anew(s->merge, s->first ? (struct str){s->first->bytes, s->first->len} : o->borrowed);
+        return merge_begins_anew(s->merge, next_batch(o, s));
     return o->ending;
 }
 
 /* Returns true, once, before the first batch of a new run of the node. */
 static bool begins_anew(const struct order *o, const struct strand *s)
 {
-    if (s->state != STATE_CLOSED || s->anew || (s->first ? s->first->note : !o->borrowed.len))
-        return false;
-    return merge_begins_anew(s->merge, s->first ? (struct str){s->first->bytes, s->first->len} : o->borrowed);
+    return s->state == STATE_CLOSED && !s->anew && merge_begins_anew(s->merge, next_batch(o, s));
 }
 
 /* ---- checkpoints ---- */
