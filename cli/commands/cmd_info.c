@@ -72,12 +72,10 @@ static bool put_question(struct buf *b, struct exprs *exprs, const char *word, c
             return true;
         }
     if (*word == '<' || *word == '#') {
-        const bool is_pid = who_parse(word, &exprs->arena, &who) && who.kind == ARM_WHO_PID; /* also #PID<0.84.0> */
-        put_target(b,
-                   is_pid         ? "pid"
-                   : *word == '<' ? "pid"
-                                  : "port",
-                   is_pid ? who.text : (struct str){word, strlen(word)});
+        if (who_parse(word, &exprs->arena, &who) && who.kind == ARM_WHO_PID) /* also #PID<0.84.0> */
+            put_target(b, "pid", who.text);
+        else
+            put_target(b, *word == '#' ? "port" : "pid", (struct str){word, strlen(word)});
         return true;
     }
     if (is_name(word, &exprs->arena, &name)) {
@@ -362,10 +360,8 @@ static int info_run(struct ctx *ctx, const struct info_opts *o, const struct nod
             shown |= ok;
             if (ok)
                 continue;
-            peer_prefix_error(p, &e);
+            ok = peer_leave_out(p, &e);
             lack = e;
-            if ((ok = peers_may_lack(&x.request.peers, &e)))
-                ctx_warn(ctx, "left out: %s", e.text);
         }
     int status = !ok ? ctx_fail(ctx, &e) : lack.status && !shown ? ctx_fail(ctx, &lack) : 0;
     request_close(&x.request);

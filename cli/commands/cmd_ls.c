@@ -331,10 +331,8 @@ static int ls_run(struct ctx *ctx, const struct ls_opts *o, const struct node_op
         matched |= ok;
         if (!ok) {
             request_empty(words, session_node(p->session)->name, &e);
-            peer_prefix_error(p, &e);
+            ok = peer_leave_out(p, &e);
             lack = e;
-            if ((ok = peers_may_lack(&l.request.peers, &e)))
-                ctx_warn(ctx, "left out: %s", e.text);
         }
         exprs_release(&exprs);
         buf_release(&selection);

@@ -112,6 +112,15 @@ void peer_prefix_error(const struct peer *p, struct err *e)
     utf8_make_safe(e->text);
 }
 
+bool peer_leave_out(const struct peer *p, struct err *e)
+{
+    peer_prefix_error(p, e);
+    if (!peers_may_lack(p->peers, e))
+        return false;
+    ctx_warn(p->peers->ctx, "left out: %s", e->text);
+    return true;
+}
+
 /* ---- what sessions report ---- */
 
 static void peers_on_batch(void *data, const void *batch, size_t len)

@@ -163,6 +163,8 @@ bool peer_ask(struct peer *p, struct str request, int timeout_ms, struct buf *in
 bool peers_may_lack(const struct peers *ps, const struct err *e);
 /* With several nodes, prefixes an error of the node with its name, unless the error has the name already. */
 void peer_prefix_error(const struct peer *p, struct err *e);
+/* Does that. If peers_may_lack(), also warns that the node is left out, and returns true. */
+bool peer_leave_out(const struct peer *p, struct err *e);
 
 void peer_progress(struct peer *p, int64_t done, int64_t all); /* shows how many functions are armed */
 /*
