@@ -159,9 +159,8 @@ static bool stacks_can_look(const struct stacks_run *x)
 }
 
 /*
- * Ends the looks at a node. Drops what an incomplete look has found, because it must not be shown as all processes.
- * With
- * --for, keeps the samples.
+ * Ends the looks at a node. Drops what an incomplete look has found, because it must not be shown as if it were all
+ * processes. With --for, keeps the samples.
  */
 static void stacks_lose(struct stacks_run *x, const struct peer *p)
 {

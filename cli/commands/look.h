@@ -46,8 +46,8 @@ struct look_answer {
 void look_progress(struct ctx *ctx, int64_t begun, int64_t left);
 
 /*
- * Returns true, with an error, if a signal has stopped a look, because what it has found so far must not be shown as
- * all processes. Returns false if the reader of the output has left.
+ * Call it for a look that did not end. Returns true, with an error, if a signal has stopped the look: its result must
+ * not be shown as if it had all processes. Returns false, without an error, if the reader of the output has left.
  */
 bool look_stopped(const struct ctx *ctx, const char *node, struct err *e);
 

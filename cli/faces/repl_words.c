@@ -602,8 +602,8 @@ static int do_word(struct repl_words *w, char *line)
                                      : usage(w, ":%s takes no arguments, but got '%s'", row->name, rest);
     c = cmd_find(line);
     /*
-     * Views must precede settings, because --json and --summary are also names of views. A command with the name of a
-     * view has arguments; alone, the name is the view.
+     * Look for a view before a setting: json and summary are both, and the word means the view. If a view and a command
+     * have the same name, the name alone means the view, and the name with arguments means the command.
      */
     if (sink_by_name(line) && !(c && *rest)) {
         if (c)

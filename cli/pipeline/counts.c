@@ -46,7 +46,7 @@ void counts_begin_run(struct counts *c, unsigned node)
 
     if (!h)
         return;
-    h->unknown |= h->untold; /* the run before ended without that number */
+    h->unknown |= h->untold; /* the run before ended before it told how many calls had no event */
     h->untold = false;
 }
 

@@ -428,8 +428,8 @@ static bool narrow_spec(struct pipeline *p, struct event *e)
 }
 
 /*
- * Narrows the spec of a result that is shown, and gives it to the call's copy. A result that no longer passes for any
- * part has the parts for which its call was shown.
+ * Narrows the spec of a result that is shown to the parts whose conditions hold, and gives this spec to the copy of the
+ * call, too. If the conditions of no part hold any more, the result keeps the parts for which its call was shown.
  */
 static void narrow_result(struct pipeline *p, struct event *e)
 {
